@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gdisim/check"
+	"gdisim/result"
+	"gdisim/scenarios"
+	"gdisim/testbed"
+)
+
+// runFlags are the flags of run, sweep and the bare command.
+type runFlags struct {
+	backend     backend
+	format, out string
+	sets        []string
+	seed        uint64
+	workers     int
+	noBreakdown bool
+	quiet       bool
+	view        view
+}
+
+func newRun(b backend) *cobra.Command {
+	return runCommand(b, "run", "Run a scenario (what gdisim FILE does)", false)
+}
+
+func newSweep(b backend) *cobra.Command {
+	return runCommand(b, "sweep", "Run a scenario with many points, showing progress from the start", true)
+}
+
+func runCommand(b backend, name, short string, eager bool) *cobra.Command {
+	f := runFlags{backend: b}
+	cmd := &cobra.Command{
+		Use:   name + " FILE",
+		Short: short,
+		Long: short + `.
+
+FILE is a scenario, or example:NAME for an embedded one. Its points are spread
+over the cores; the output does not depend on how many there are. Interrupted,
+the points that had finished are written, and the exit code is 1.`,
+		Args:              oneArg("FILE or example:NAME"),
+		ValidArgsFunction: completeScenario,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], eager) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
+	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
+	fs.StringArrayVar(&f.sets, "set", nil, "set a `KEY=VALUE` of the scenario, as in its sweep (repeatable)")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the random streams, instead of the scenario's")
+	fs.BoolVar(&f.noBreakdown, "no-breakdown", false, "do not record stages; faster")
+	fs.IntVar(&f.workers, "workers", 0, "points that run at the same time (0: a core each)")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "only data and errors: no progress, no speed")
+	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full, links")
+	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
+	write, err := choose(writers(), f.format)
+	if err != nil {
+		return err
+	}
+	if f.workers < 0 {
+		return fmt.Errorf("--workers %d is negative", f.workers)
+	}
+	if cmd.Flags().Changed("seed") {
+		f.sets = append(f.sets, fmt.Sprintf("seed=%d", f.seed))
+	}
+	s, err := load(arg)
+	if err != nil {
+		return err
+	}
+	if err := s.Apply(f.sets); err != nil {
+		return err
+	}
+	out, err := openOutput(cmd.OutOrStdout(), f.out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+
+	stderr := cmd.ErrOrStderr()
+	o := testbed.Options{Breakdown: !f.noBreakdown, Workers: f.workers}
+	r, err := f.backend.simulate(cmd.Context(), s, o, meter{stderr, f.quiet, eager})
+	interrupted := err != nil && cmd.Context().Err() != nil && errors.Is(err, cmd.Context().Err())
+	switch {
+	case interrupted && (r == nil || len(r.Points) == 0):
+		return &failure{errors.New("interrupted before a point had finished; nothing is written")}
+	case err != nil && !interrupted:
+		return &failure{err}
+	}
+
+	var b bytes.Buffer
+	if err := write(&b, r, f.view); err != nil {
+		return &failure{err}
+	}
+	var verdicts []check.Verdict
+	if !interrupted {
+		verdicts = check.Run(s, r)
+	}
+	if err := f.verdicts(&b, stderr, verdicts); err != nil {
+		return &failure{err}
+	}
+	if _, err := out.w.Write(b.Bytes()); err != nil {
+		return &failure{err}
+	}
+	if err := out.commit(); err != nil {
+		return &failure{err}
+	}
+	switch {
+	case interrupted:
+		return &failure{fmt.Errorf("interrupted: the result is partial, %d of %d points", len(r.Points), len(s.Points()))}
+	case failed(r) || !check.Hold(verdicts):
+		return errFailed
+	}
+	return nil
+}
+
+// verdicts writes the expectations below text and Markdown, and beside data.
+func (f *runFlags) verdicts(data, stderr io.Writer, vs []check.Verdict) error {
+	switch {
+	case len(vs) == 0:
+		return nil
+	case f.format == "md":
+		fmt.Fprint(data, "\n## Expectations\n\n")
+		return check.Markdown(data, vs)
+	case f.format == "text":
+		fmt.Fprint(data, "\nExpectations\n")
+		return check.Text(data, vs)
+	}
+	return check.Text(stderr, vs)
+}
+
+// failed reports whether a path did not finish, which the output has said.
+func failed(r *result.Result) bool {
+	for i := range r.Points {
+		for j := range r.Points[i].Paths {
+			if r.Points[i].Paths[j].Err != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// meter is what a run tells on standard error.
+type meter struct {
+	w     io.Writer
+	quiet bool
+	eager bool // progress from the start
+}
+
+// simulate runs s with progress and the line of the simulator's own speed.
+func (b backend) simulate(ctx context.Context, s *scenarios.Scenario, o testbed.Options, m meter) (*result.Result, error) {
+	stop := func() {}
+	if !m.quiet && len(s.Points()) > 1 {
+		first, every := 10*time.Second, 10*time.Second
+		tty := isTerminal(m.w)
+		if tty {
+			first, every = time.Second, 200*time.Millisecond
+		}
+		if m.eager {
+			first = 0
+		}
+		p := startProgress(m.w, tty, first, every)
+		o.Progress, stop = p.update, p.stop
+	}
+	wall, cpu := time.Now(), cpuTime()
+	r, err := b(ctx, s, o)
+	stop()
+	if r != nil {
+		r.Tool = "gdisim " + Version
+		if !m.quiet {
+			fmt.Fprintln(m.w, speedLine(r, time.Since(wall), cpuTime()-cpu))
+		}
+	}
+	return r, err
+}

@@ -1,0 +1,218 @@
+package fabric
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// Transport decides the header bytes of a packet.
+type Transport uint8
+
+// The transports.
+const (
+	InfiniBand Transport = iota
+	RoCEv2
+)
+
+// ParseTransport returns the transport of that name: infiniband or rocev2.
+func ParseTransport(s string) (Transport, bool) {
+	switch s {
+	case "infiniband":
+		return InfiniBand, true
+	case "rocev2":
+		return RoCEv2, true
+	}
+	return 0, false
+}
+
+// Packet is the kind of a packet, for its headers.
+type Packet uint8
+
+// The kinds: a first or only write packet carries an RETH, so does a READ
+// request; ACK and atomic answers carry an AETH.
+const (
+	WriteFirst Packet = iota
+	WriteNext
+	ReadRequest
+	ReadResponse
+	AtomicRequest
+	Ack
+)
+
+// headerBytes per InfiniBand Architecture Specification vol. 1, chapters 7
+// (LRH 8), 9 (BTH 12, RETH 16, AETH 4, AtomicETH 28) and 7.8 (ICRC 4, VCRC 2);
+// RoCEv2 (annex A17) replaces the LRH and VCRC by Ethernet (14, FCS 4, preamble
+// and gap 20), IPv4 20 and UDP 8.
+func (t Transport) headerBytes(p Packet) int64 {
+	n := int64(8 + 12 + 4 + 2)
+	if t == RoCEv2 {
+		n = 14 + 4 + 20 + 20 + 8 + 12 + 4
+	}
+	switch p {
+	case WriteFirst, ReadRequest:
+		return n + 16
+	case ReadResponse, Ack:
+		return n + 4
+	case AtomicRequest:
+		return n + 28
+	}
+	return n
+}
+
+// Config describes the network between nodes with one port each.
+type Config struct {
+	Transport     Transport
+	Rate          int64     // bit/s of a port, after encoding
+	Hops          int       // switches between two nodes; 0 is back to back
+	SwitchLatency sim.Delay // first bit in to first bit out of one switch
+	CableLatency  sim.Delay // one cable with its transceivers, per segment
+}
+
+type flight struct {
+	cause sim.Cause
+	from  int
+	to    int
+	bytes int64
+	tail  sim.Time
+	done  sim.Sink
+	arg   uint32
+	next  uint32
+	kinds *[4]sim.Kind
+}
+
+// Network joins the nodes' NIC ports through one switch or more.
+type Network struct {
+	cfg     Config
+	eng     *sim.Engine
+	rec     *sim.Recorder
+	rng     *rand.Rand
+	atOut   sim.HandlerID
+	atEnd   sim.HandlerID
+	ports   []*sim.Pipe // node to switch
+	outs    []*sim.Pipe // last switch to node
+	packets []int
+	flights []flight
+	free    uint32
+	kinds   [][4]sim.Kind
+	ackKind [][4]sim.Kind
+}
+
+// New returns a network of n nodes. rng serves latencies that are
+// distributions.
+func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) (*Network, error) {
+	if cfg.Rate <= 0 {
+		return nil, fmt.Errorf("fabric: rate %d b/s must be positive", cfg.Rate)
+	}
+	if cfg.Hops == 0 && n != 2 {
+		return nil, fmt.Errorf("fabric: %d nodes back to back, want 2", n)
+	}
+	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), packets: make([]int, n)}
+	w.atOut = eng.Register(atOut{w})
+	w.atEnd = eng.Register(atEnd{w})
+	for i := range n {
+		w.ports = append(w.ports, sim.NewPipe(cfg.Rate))
+		w.outs = append(w.outs, sim.NewPipe(cfg.Rate))
+		var k, a [4]sim.Kind
+		for j, s := range []stage.Stage{stage.FabricSerialise, stage.FabricPropagate, stage.FabricSwitch, stage.FabricQueue} {
+			k[j] = sim.Kind{Stage: uint8(s), Wait: uint8(stage.FabricQueue), Lane: uint8(stage.LaneFabric), Node: uint8(i)}
+			a[j] = sim.Kind{Stage: uint8(stage.NICAck), Lane: uint8(stage.LaneFabric), Node: uint8(i)}
+		}
+		w.kinds = append(w.kinds, k)
+		w.ackKind = append(w.ackKind, a)
+	}
+	return w, nil
+}
+
+// Send puts a packet with n payload bytes on the port of node from. done is
+// told when its last byte is at node to. The whole way of an ACK is the stage
+// nic.ack.
+func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, done sim.Sink, arg uint32) {
+	now := w.eng.Now()
+	bytes := n + w.cfg.Transport.headerBytes(p)
+	w.packets[from]++
+	k := &w.kinds[from]
+	if ack {
+		k = &w.ackKind[from]
+	}
+	start, end, blocker := w.ports[from].Take(now, bytes, c.Op)
+	cable := w.cfg.CableLatency.Draw(w.rng)
+	c = w.rec.Span(c, k[0], start, end, blocker)
+	c = w.rec.Span(c, k[1], end, end.Add(cable), 0)
+	id := w.alloc()
+	f := &w.flights[id]
+	*f = flight{cause: c, from: from, to: to, bytes: bytes, tail: end.Add(cable), done: done, arg: arg, kinds: k}
+	if w.cfg.Hops == 0 {
+		w.eng.At(f.tail, w.atEnd, id)
+		return
+	}
+	// The switches cut through: the head reaches the last one's output port
+	// before the tail has left ours.
+	var hops sim.Duration
+	for i := range w.cfg.Hops {
+		hops += w.cfg.SwitchLatency.Draw(w.rng)
+		if i > 0 {
+			hops += w.cfg.CableLatency.Draw(w.rng)
+		}
+	}
+	f.tail = f.tail.Add(hops)
+	f.cause = w.rec.Span(c, k[2], end.Add(cable), f.tail, 0)
+	w.eng.At(start.Add(cable+hops), w.atOut, id)
+}
+
+type atOut struct{ *Network }
+
+// Handle queues the packet at the output port towards its node.
+func (a atOut) Handle(id uint32) {
+	w := a.Network
+	f := &w.flights[id]
+	_, end, blocker := w.outs[f.to].Take(w.eng.Now(), f.bytes, f.cause.Op)
+	if end > f.tail { // another packet held the port
+		f.cause = w.rec.Span(f.cause, f.kinds[3], end, end, blocker)
+		f.tail = end
+	}
+	cable := w.cfg.CableLatency.Draw(w.rng)
+	f.cause = w.rec.Span(f.cause, f.kinds[1], f.tail, f.tail.Add(cable), 0)
+	w.eng.At(f.tail.Add(cable), w.atEnd, id)
+}
+
+type atEnd struct{ *Network }
+
+// Handle delivers the packet.
+func (a atEnd) Handle(id uint32) {
+	w := a.Network
+	f := &w.flights[id]
+	done, arg, c := f.done, f.arg, f.cause
+	*f = flight{next: w.free}
+	w.free = id
+	done.Done(arg, c)
+}
+
+func (w *Network) alloc() uint32 {
+	if id := w.free; id != 0 {
+		w.free = w.flights[id].next
+		return id
+	}
+	w.flights = append(w.flights, flight{})
+	return uint32(len(w.flights) - 1)
+}
+
+// Traffic is what a node's port sent.
+type Traffic struct {
+	Name    string
+	Packets int
+	Bytes   int64
+	Busy    sim.Duration
+}
+
+// Traffic returns the counters of the nodes' ports.
+func (w *Network) Traffic() []Traffic {
+	out := make([]Traffic, len(w.ports))
+	for i, p := range w.ports {
+		s := p.Stats()
+		out[i] = Traffic{Name: fmt.Sprintf("node%d.port", i), Packets: w.packets[i], Bytes: s.Bytes, Busy: s.Busy}
+	}
+	return out
+}

@@ -1,0 +1,6 @@
+// Package gpu models what a GPU thread pays for the steps of communication
+// code: loads through a warm or cold L1, L2 loads and atomics by placement,
+// stores, fences by scope, and polling with its phase. Prices are cycles of the
+// SM clock plus a fixed part, resolved to time before they get here; which
+// steps a library takes belongs to package path.
+package gpu

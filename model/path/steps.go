@@ -1,0 +1,407 @@
+package path
+
+import (
+	"gdisim/model/gpu"
+	"gdisim/model/pcie"
+	"gdisim/stage"
+)
+
+// Action is what a step does.
+type Action uint8
+
+// The actions of a GPU thread.
+const (
+	DoCall      Action = iota // call and return
+	DoConst                   // loads of read-mostly state that stay in a read-only cache
+	DoLoad                    // dependent loads through L1
+	DoReload                  // values that must be loaded again if L1 was invalidated
+	DoCheck                   // start a fresh L2 load that the following work does not need yet
+	DoSettle                  // wait for that load
+	DoFresh                   // fresh L2 load, waited for
+	DoAtomic                  // atomic with result on GPU memory
+	DoBuild                   // store a WQE or descriptor
+	DoInline                  // copy the payload into the WQE
+	DoSyncWarp                // lanes of a warp wait for each other
+	DoFence                   // fence or release
+	DoAcquire                 // acquire
+	DoRecord                  // doorbell record store
+	DoRing                    // doorbell store
+	DoHostLoad                // load from host memory
+	DoHostStore               // posted store to host memory
+	DoLock                    // take the queue's lock
+	DoUnlock                  // release it
+	DoAwaitTurn               // wait until all earlier slots are published
+	DoPassTurn                // let the next one publish
+	doSend                    // the posted write that the store before became leaves the SM
+)
+
+var actionNames = [...]string{
+	DoCall: "call", DoConst: "load, read-only", DoLoad: "load, L1", DoReload: "reload if cold", DoCheck: "load, L2 (async)", DoSettle: "wait for it",
+	DoFresh: "load, L2", DoAtomic: "atomic", DoBuild: "build", DoInline: "inline copy", DoSyncWarp: "syncwarp", DoFence: "fence", DoAcquire: "acquire",
+	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
+	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", doSend: "",
+}
+
+// String returns the action's name.
+func (a Action) String() string { return actionNames[a] }
+
+// Step is one step of a GPU thread's program.
+type Step struct {
+	Do    Action
+	Stage stage.Stage
+	N     int
+	Line  gpu.Line
+	Scope gpu.Scope
+	Full  bool
+	Why   string
+}
+
+// Fence is what stands before the doorbell.
+type Fence uint8
+
+// The fences, by the names of the scenario key `fence`.
+const (
+	FenceNone Fence = iota
+	FenceGPU
+	FenceGPURecord
+	FenceGPURelease
+	FenceDevice
+	FenceSystemRelease
+	FenceSystem
+)
+
+var fenceNames = [...]string{"none", "gpu", "gpu+record", "gpu-release", "device", "system-release", "system"}
+
+// ParseFence returns the fence of that name.
+func ParseFence(s string) (Fence, bool) {
+	for i, n := range fenceNames {
+		if n == s {
+			return Fence(i), true
+		}
+	}
+	return 0, false
+}
+
+// String returns the fence's name.
+func (f Fence) String() string { return fenceNames[f] }
+
+// step returns the fence itself.
+func (f Fence) step() Step {
+	s := Step{Do: DoFence, Stage: stage.GPUFence, N: 1}
+	switch f {
+	case FenceGPU, FenceGPURecord:
+		s.Why = "fence.release.gpu: the NIC must not see the doorbell before the WQE"
+	case FenceGPURelease:
+		s.Why = "st.release.gpu: the same order, as part of the store that publishes"
+	case FenceDevice:
+		s.Full, s.Why = true, "__threadfence(): full fence at GPU scope; L1 is invalidated"
+	case FenceSystemRelease:
+		s.Scope, s.Why = gpu.ScopeSystem, "st.release.sys: a queue at the GPU's PCIe edge"
+	case FenceSystem:
+		s.Scope, s.Full, s.Why = gpu.ScopeSystem, true, "__threadfence_system(): full fence at system scope; L1 is invalidated"
+	}
+	return s
+}
+
+// Posting is how threads share a send queue.
+type Posting uint8
+
+// The postings.
+const (
+	PostSingle      Posting = iota // one thread a queue
+	PostLock                       // a lock per post
+	PostHandoff                    // slots published in order, thread by thread
+	PostCooperative                // a warp reserves, builds and rings together
+)
+
+var postingNames = [...]string{"single", "lock", "handoff", "cooperative"}
+
+// ParsePosting returns the posting of that name.
+func ParsePosting(s string) (Posting, bool) {
+	for i, n := range postingNames {
+		if n == s {
+			return Posting(i), true
+		}
+	}
+	return 0, false
+}
+
+// String returns the posting's name.
+func (p Posting) String() string { return postingNames[p] }
+
+// Message is what one put or get of the workload moves.
+type Message struct {
+	Bytes  int64
+	Get    bool
+	Signal Signal
+}
+
+// Signal is how a put tells its receiver, beyond the data itself.
+type Signal uint8
+
+// The signals.
+const (
+	SignalNone   Signal = iota // the receiver polls the data
+	SignalWrite                // a second, inline write
+	SignalAtomic               // a fetch-add by the NIC
+)
+
+// Counts are the step counts of a stack's post, each with its source in the
+// stack's file.
+type Counts struct {
+	Calls        int // functions that are not inlined
+	StateLoads   int // dependent loads of queue state through L1
+	ConstLoads   int // loads of read-mostly state
+	RingLoads    int // dependent loads of shared ring bookkeeping (general hand-off)
+	Atomics      int // slot reservation (general hand-off, cooperative posting)
+	HostLoads    int // loads of the host's progress (general hand-off)
+	DescriptorSt int // 16-byte stores per descriptor
+}
+
+// Doorbell configures the path whose GPU thread rings.
+type Doorbell struct {
+	Fence    Fence
+	Record   bool // a doorbell record is written
+	Inline   bool
+	Posting  Posting
+	Queues   pcie.Unit // GPU or Host: where SQ, CQ and record live
+	Payload  pcie.Unit
+	Counts   Counts
+	RingUnit int // WQEs per doorbell when slots are handed on
+}
+
+// inline reports whether the payload travels in the WQE.
+func (d *Doorbell) inlined(m Message, limit int64) bool {
+	return d.Inline && !m.Get && m.Bytes <= limit
+}
+
+// Acquires reports whether completions and data are polled with acquire
+// semantics, which every ordering but the unsafe control does.
+func (d *Doorbell) Acquires() bool { return d.Fence != FenceNone }
+
+// Ordered reports whether the fence makes WQEs in the queues' memory visible
+// before the doorbell.
+func (d *Doorbell) Ordered() bool {
+	switch d.Fence {
+	case FenceNone:
+		return false
+	case FenceSystem, FenceSystemRelease:
+		return true
+	}
+	return d.Queues == pcie.GPU
+}
+
+// Program is a GPU thread's post: Before once, Each per message, After once.
+type Program struct {
+	Before, Each, After []Step
+}
+
+// Steps returns the whole list for n messages.
+func (p *Program) Steps() []Step {
+	out := append([]Step(nil), p.Before...)
+	out = append(out, p.Each...)
+	return append(out, p.After...)
+}
+
+// Program lists the steps of a post. checks says that a free slot must be
+// looked up, as with many outstanding.
+func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
+	var p Program
+	add := func(list *[]Step, s Step) { *list = append(*list, s) }
+	before, each, after := &p.Before, &p.Each, &p.After
+	if d.Counts.Calls > 0 {
+		add(before, Step{Do: DoCall, Stage: stage.GPUBuild, N: d.Counts.Calls, Why: "put, not inlined"})
+	}
+	if d.Counts.ConstLoads > 0 {
+		add(before, Step{Do: DoConst, Stage: stage.GPUBuild, N: d.Counts.ConstLoads, Why: "read-mostly descriptor"})
+	}
+	if d.Counts.StateLoads > 0 {
+		add(before, Step{Do: DoLoad, Stage: stage.GPUBuild, N: d.Counts.StateLoads, Line: gpu.LineState, Why: "queue state behind a pointer: SQ address, producer index"})
+	}
+	switch d.Posting {
+	case PostSingle:
+	case PostLock:
+		add(before, Step{Do: DoLock, Stage: stage.GPUReserve, N: 1, Why: "compare-and-swap until the queue is ours"})
+	case PostHandoff:
+	case PostCooperative:
+		add(before, Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, d.Counts.Atomics), Why: "one lane reserves a slot for every lane"})
+	}
+	if checks {
+		add(each, Step{Do: DoCheck, Stage: stage.GPUReserve, N: 1, Why: "consumer index, fresh: is a slot free"})
+	}
+	if d.Posting == PostHandoff {
+		add(each, Step{Do: DoAwaitTurn, Stage: stage.GPUReserve, N: 1, Why: "slots are published in order"})
+	}
+	add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "control, remote address, data segments into the send queue"})
+	if d.inlined(m, inlineLimit) {
+		add(each, Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"})
+	} else if !m.Get {
+		add(each, Step{Do: DoReload, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "key and address of the payload"})
+	}
+	if m.Signal != SignalNone {
+		add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "second WQE: the signal"})
+	}
+	if checks {
+		add(each, Step{Do: DoSettle, Stage: stage.GPUReserve, N: 1, Why: "the slot is free"})
+	}
+	if d.Posting == PostCooperative {
+		add(after, Step{Do: DoSyncWarp, Stage: stage.GPUReserve, N: 1, Why: "all lanes have built"})
+	}
+	if d.Fence != FenceNone {
+		add(after, d.Fence.step())
+	}
+	if d.Posting == PostCooperative {
+		add(after, Step{Do: DoAwaitTurn, Stage: stage.GPUReserve, N: 1, Why: "ready index: earlier slots first"})
+		add(after, Step{Do: DoAtomic, Stage: stage.GPUReserve, N: 1, Why: "compare-and-swap of the ready index"})
+		add(after, Step{Do: DoAcquire, Stage: stage.GPUReserve, N: 1, Why: "what earlier posters wrote"})
+	}
+	reload := Step{Do: DoReload, Stage: stage.GPURing, N: 1, Line: gpu.LineState, Why: "record and doorbell addresses, if the fence invalidated L1"}
+	full := d.Fence == FenceDevice || d.Fence == FenceSystem
+	if d.Record {
+		if full {
+			add(after, reload)
+		}
+		add(after, Step{Do: DoRecord, Stage: stage.GPURing, N: 1, Why: "doorbell record: what the NIC trusts after an error"})
+		if d.Fence != FenceNone {
+			f := d.Fence.step()
+			f.Why = "record before doorbell"
+			add(after, f)
+		}
+	}
+	if full {
+		add(after, reload)
+	}
+	ring := Step{Do: DoRing, Stage: stage.GPURing, N: 1, Why: "8-byte store of the control segment to the doorbell register"}
+	if d.Posting == PostHandoff {
+		ring.N = d.RingUnit
+		ring.Why = "doorbell, by the thread that crosses the batch boundary"
+	}
+	add(after, ring)
+	switch d.Posting {
+	case PostLock:
+		add(after, Step{Do: DoUnlock, Stage: stage.GPUReserve, N: 1, Why: "plain store: the next holder's swap sees it"})
+	case PostHandoff:
+		add(after, Step{Do: DoPassTurn, Stage: stage.GPUReserve, N: 1, Why: "turn word in shared memory"})
+	case PostCooperative:
+		f := Step{Do: DoFence, Stage: stage.GPUReserve, N: 1, Why: "releasing unlock"}
+		add(after, f)
+		add(after, Step{Do: DoPassTurn, Stage: stage.GPUReserve, N: 1, Why: "the next warp may publish"})
+	case PostSingle:
+	}
+	return p
+}
+
+// Handoff is how a GPU thread gives a descriptor to the proxy.
+type Handoff uint8
+
+// The hand-offs.
+const (
+	HandoffGeneral        Handoff = iota // many producers: atomic slot, remote progress, system release
+	HandoffSingleProducer                // validity inside one posted 16-byte store
+)
+
+var handoffNames = [...]string{"general", "single-producer"}
+
+// ParseHandoff returns the hand-off of that name.
+func ParseHandoff(s string) (Handoff, bool) {
+	for i, n := range handoffNames {
+		if n == s {
+			return Handoff(i), true
+		}
+	}
+	return 0, false
+}
+
+// String returns the hand-off's name.
+func (h Handoff) String() string { return handoffNames[h] }
+
+// Proxy configures the path whose CPU worker posts.
+type Proxy struct {
+	Handoff      Handoff
+	Workers      int
+	Rings        int
+	Chain        int // WRs per ibv_post_send call, at most
+	Depth        int // descriptors per ring
+	Inline       bool
+	ValueBytes   int64 // largest value that a descriptor carries
+	BlueFlame    bool
+	CompletionIn pcie.Unit // Host or GPU: where the completion counter lives
+	Payload      pcie.Unit
+	// ReplyAfterCompletion: a thread waits for its own completion before it
+	// looks for the peer's reply.
+	ReplyAfterCompletion bool
+	Counts               Counts
+	DescriptorBytes      int64
+	TailLines            int // lines beside the descriptor that the worker must load
+	Rewrites             int // lines that the worker writes after the GPU has read them
+}
+
+// inlined reports whether the worker can put the payload into the WQE: the
+// descriptor must carry it.
+func (x *Proxy) inlined(m Message, limit int64) bool {
+	return x.Inline && !m.Get && m.Bytes <= min(limit, x.ValueBytes)
+}
+
+// Program lists the steps of the enqueue.
+func (x *Proxy) Program() Program {
+	var p Program
+	add := func(s Step) { p.Each = append(p.Each, s) }
+	if x.Counts.Calls > 0 {
+		add(Step{Do: DoCall, Stage: stage.GPUBuild, N: x.Counts.Calls, Why: "put, not inlined"})
+	}
+	if x.Counts.ConstLoads > 0 {
+		add(Step{Do: DoConst, Stage: stage.GPUBuild, N: x.Counts.ConstLoads, Why: "ring base and mask; the index stays in registers"})
+	}
+	if x.Counts.StateLoads > 0 {
+		add(Step{Do: DoLoad, Stage: stage.GPUBuild, N: x.Counts.StateLoads, Line: gpu.LineState, Why: "ring descriptor behind a pointer"})
+	}
+	if x.Counts.RingLoads > 0 {
+		add(Step{Do: DoLoad, Stage: stage.GPUBuild, N: x.Counts.RingLoads, Line: gpu.LineRing, Why: "shared ring bookkeeping"})
+	}
+	if x.Handoff == HandoffGeneral {
+		add(Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, x.Counts.Atomics), Why: "slot among all producers"})
+		add(Step{Do: DoHostLoad, Stage: stage.GPUReserve, N: max(1, x.Counts.HostLoads), Why: "the host's progress, over PCIe: is the slot free"})
+	}
+	add(Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "descriptor in registers"})
+	if x.Handoff == HandoffGeneral {
+		f := FenceSystemRelease.step()
+		f.Why = "st.release.sys: payload and descriptor before validity"
+		add(f)
+	}
+	add(Step{Do: DoHostStore, Stage: stage.GPURing, N: max(1, x.Counts.DescriptorSt), Why: "posted 16-byte store of the descriptor, validity inside"})
+	return p
+}
+
+// WorkerStep is one step of the proxy's pass, for explain.
+type WorkerStep struct {
+	Stage stage.Stage
+	What  string
+	Why   string
+}
+
+// Worker lists the steps of the worker in the order it takes them.
+func (x *Proxy) Worker() []WorkerStep {
+	out := []WorkerStep{
+		{stage.CPUWait, "look at each ring in turn", "nothing is told; a pass looks at every ring and at the CQ"},
+		{stage.CPUDequeue, "load the descriptor's line (missed: the GPU wrote it)", "four descriptors of 16 B share a line"},
+	}
+	if x.TailLines > 0 {
+		out = append(out, WorkerStep{stage.CPUDequeue, "load the published index's line (missed)", "general hand-off: validity is not inside the descriptor"})
+	}
+	out = append(out, WorkerStep{stage.CPUDequeue, "check and decode", "up to the chain limit"},
+		WorkerStep{stage.CPUPost, "ibv_post_send: WQE segments into the SQ", "per WR"},
+		WorkerStep{stage.CPUPost, "doorbell record", "compiler barrier on x86 before it"})
+	if x.BlueFlame {
+		out = append(out, WorkerStep{stage.CPURing, "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence", "pushes the write-combining buffer out"})
+	} else {
+		out = append(out, WorkerStep{stage.CPURing, "sfence; 8-byte doorbell; sfence", "pushes the write-combining buffer out"})
+	}
+	out = append(out, WorkerStep{stage.CPUPoll, "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires its whole chain"})
+	if x.Rewrites > 0 {
+		out = append(out, WorkerStep{stage.CPUPoll, "progress line rewritten after the GPU has read it", "general hand-off: the host's progress is read over PCIe"})
+	}
+	if x.CompletionIn == pcie.GPU {
+		return append(out, WorkerStep{stage.CPUPublish, "completion counter stored into GPU memory through BAR1", "the GPU polls its own L2"})
+	}
+	return append(out, WorkerStep{stage.CPUPublish, "completion counter stored in host memory", "the GPU polls it over PCIe"})
+}

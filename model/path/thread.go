@@ -1,0 +1,312 @@
+package path
+
+import (
+	"gdisim/model/gpu"
+	"gdisim/model/pcie"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// thread executes the steps of a GPU thread. Steps that touch nothing shared
+// only move its own clock on; the others first let the engine catch up.
+type thread struct {
+	env    *Env
+	node   *Node
+	kinds  *kindTable
+	sm     *gpu.SM
+	smID   int
+	h      sim.HandlerID
+	client Client
+	acts   actions
+
+	prog   []Step
+	pc     int
+	loads  int // of the present step from host memory, done
+	t      sim.Time
+	settle sim.Time
+	c      sim.Cause
+	built  sim.Time // when the last WQE's stores were issued
+	stored bool     // something since the last fence
+	state  threadState
+
+	acquires bool
+	begin    sim.Time // of polling
+	inbox    fifo[sim.Cause]
+	waitData bool
+
+	host struct { // polling a word in host memory
+		arrived bool
+		at      sim.Time
+		stage   stage.Stage
+	}
+}
+
+type threadState uint8
+
+const (
+	idle    threadState = iota
+	running             // executing steps; the engine has caught up when it resumes
+	parked              // waits for a lock, a turn or room
+	polling
+	loading // a load from host memory is a step of the program
+	seen    // the look that succeeds has been computed
+	seenData
+)
+
+// actions are the steps that differ between the protocols.
+type actions interface {
+	// shared executes a step at the engine's time; it reports whether the
+	// thread goes on now.
+	shared(s *Step) bool
+	// rings reports whether this post stores to the doorbell.
+	rings(s *Step) bool
+	// stores reports whether building leaves stores outstanding (a WQE does, a
+	// descriptor in registers does not).
+	stores() bool
+}
+
+func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
+	t.env, t.node, t.kinds, t.sm, t.smID, t.client, t.acts = env, node, kinds, sm, smID, client, acts
+	t.h = env.Eng.Register(resume{t})
+}
+
+// start runs the program from now on.
+func (t *thread) start(c sim.Cause, prog []Step) {
+	t.prog, t.pc, t.c = prog, 0, c
+	t.t = t.env.Eng.Now()
+	t.settle = t.t
+	t.state = running
+	t.run()
+}
+
+type resume struct{ *thread }
+
+// Handle goes on at the time that was asked for.
+func (r resume) Handle(uint32) {
+	t := r.thread
+	switch t.state {
+	case running, parked:
+		t.state = running
+		t.t = t.env.Eng.Now()
+		t.run()
+	case seen:
+		t.state = idle
+		t.client.Completed(t.c)
+	case seenData:
+		t.state = idle
+		t.client.Observed(t.c)
+	}
+}
+
+// spend records d of a stage on the thread's own clock.
+func (t *thread) spend(s stage.Stage, d sim.Duration) {
+	if d <= 0 {
+		return
+	}
+	end := t.t.Add(d)
+	t.c = t.env.Rec.Span(t.c, t.kinds[s], t.t, end, 0)
+	t.t = end
+}
+
+// waited records that the thread was held until now.
+func (t *thread) waited(s stage.Stage, by sim.Op) {
+	now := t.env.Eng.Now()
+	if now > t.t {
+		t.c = t.env.Rec.Span(t.c, t.kinds[s], now, now, by)
+	}
+	t.t = now
+}
+
+// ahead asks the engine to catch up with the thread's clock, if need be.
+func (t *thread) ahead() bool {
+	if t.t > t.env.Eng.Now() {
+		t.env.Eng.At(t.t, t.h, 0)
+		return true
+	}
+	return false
+}
+
+func (t *thread) run() {
+	cfg := t.sm.Config()
+	for t.pc < len(t.prog) {
+		s := &t.prog[t.pc]
+		switch s.Do {
+		case DoCall:
+			t.times(s, cfg.Call)
+		case DoConst:
+			t.times(s, cfg.L1Hit)
+		case DoLoad:
+			t.spend(s.Stage, t.sm.Load(s.Line, s.N))
+		case DoReload:
+			t.spend(s.Stage, t.sm.Reload(s.Line))
+		case DoCheck:
+			t.settle = t.t.Add(t.sm.Draw(cfg.L2Load))
+		case DoSettle:
+			t.spend(s.Stage, t.settle.Sub(t.t))
+		case DoFresh:
+			t.times(s, cfg.L2Load)
+		case DoBuild:
+			t.times(s, cfg.Build)
+			t.built, t.stored = t.t, t.acts.stores()
+		case DoInline:
+			// N holds the payload's bytes once the program is bound.
+			t.spend(s.Stage, t.sm.Copy(int64(s.N)))
+		case DoSyncWarp:
+			t.times(s, cfg.SyncWarp)
+		case DoAcquire:
+			t.spend(s.Stage, t.sm.Acquire())
+		case DoRecord:
+			t.times(s, cfg.Record)
+			t.stored = true
+		case DoRing:
+			if t.acts.rings(s) {
+				t.spend(s.Stage, t.sm.Draw(cfg.Ring))
+			}
+		case DoHostStore:
+			t.times(s, cfg.HostStore)
+		case DoFence:
+			if s.Scope == gpu.ScopeSystem && t.ahead() {
+				return
+			}
+			t.spend(s.Stage, t.sm.Fence(s.Scope, s.Full, t.stored, t.backlog(s.Scope)))
+			t.stored = false
+		default:
+			if t.ahead() {
+				return
+			}
+			if !t.acts.shared(s) {
+				return
+			}
+		}
+		t.pc++
+	}
+	if t.ahead() {
+		return
+	}
+	t.state = idle
+	t.client.Posted(t.c)
+}
+
+func (t *thread) times(s *Step, d sim.Delay) {
+	var sum sim.Duration
+	for range s.N {
+		sum += t.sm.Draw(d)
+	}
+	t.spend(s.Stage, sum)
+}
+
+func (t *thread) backlog(s gpu.Scope) sim.Duration {
+	if s == gpu.ScopeGPU {
+		return 0
+	}
+	return t.node.Bus.Backlog(pcie.GPU)
+}
+
+// caughtUp records that c's operation was over before the thread noticed, now.
+func (t *thread) caughtUp(c sim.Cause) sim.Cause {
+	now := t.env.Eng.Now()
+	return t.env.Rec.Span(c, t.kinds[stage.GPUPoll], now, now, 0)
+}
+
+// look computes when the thread, polling a word in GPU memory since begin,
+// knows of what became visible now, and resumes it in the given state.
+func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
+	now := t.env.Eng.Now()
+	t.c = join(t.env.Rec, t.c, c, t.kinds[k], now)
+	end := t.sm.Seen(t.begin, now)
+	d := t.sm.Draw(t.sm.Config().Routine)
+	if t.acquires {
+		d += t.sm.Acquire()
+	}
+	end = end.Add(d)
+	t.c = t.env.Rec.Span(t.c, t.kinds[k], now, end, 0)
+	t.state = next
+	t.env.Eng.At(end, t.h, 0)
+}
+
+// AwaitData polls until the next message has landed.
+func (t *thread) AwaitData(c sim.Cause) {
+	t.c = c
+	t.begin = t.env.Eng.Now()
+	if t.inbox.len() > 0 {
+		t.look(stage.GPUObserve, t.inbox.pop(), seenData)
+		return
+	}
+	t.waitData = true
+	t.state = polling
+}
+
+// Done is a message for this thread, visible in GPU memory.
+func (l landing) Done(_ uint32, c sim.Cause) {
+	t := l.thread
+	if !t.waitData {
+		t.inbox.push(c)
+		return
+	}
+	t.waitData = false
+	t.look(stage.GPUObserve, c, seenData)
+}
+
+type landing struct{ *thread }
+
+// SM returns the index of the thread's SM.
+func (t *thread) SM() int { return t.smID }
+
+// pollHost polls a word in host memory, one PCIe read after the other, until
+// hostArrived has been called for what the read sampled.
+func (t *thread) pollHost(k stage.Stage) {
+	t.state = polling
+	t.host.arrived, t.host.stage = false, k
+	t.readHost()
+}
+
+func (t *thread) readHost() {
+	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, sim.Cause{}, t.kinds[t.host.stage], hostPolled{t}, 0)
+}
+
+// hostArrived says that what the thread polls host memory for is visible now.
+func (t *thread) hostArrived(c sim.Cause) {
+	now := t.env.Eng.Now()
+	t.host.arrived, t.host.at = true, now
+	t.c = join(t.env.Rec, t.c, c, t.kinds[t.host.stage], now)
+}
+
+type hostPolled struct{ *thread }
+
+// Done is a read of the polled word.
+func (p hostPolled) Done(uint32, sim.Cause) {
+	t := p.thread
+	if !t.host.arrived || t.host.at > t.node.Bus.Sampled() {
+		t.readHost()
+		return
+	}
+	end := t.env.Eng.Now().Add(t.sm.Draw(t.sm.Config().Routine))
+	if t.acquires {
+		end = end.Add(t.sm.Acquire())
+	}
+	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], t.host.at, end, 0)
+	t.state = seen
+	t.env.Eng.At(end, t.h, 0)
+}
+
+// loadHost is a load from host memory as a step of the program.
+func (t *thread) loadHost(k stage.Stage) {
+	t.state = loading
+	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, t.c, t.kinds[k], hostLoaded{t}, 0)
+}
+
+type hostLoaded struct{ *thread }
+
+// Done is the load's data.
+func (l hostLoaded) Done(_ uint32, c sim.Cause) {
+	t := l.thread
+	t.c, t.t = c, t.env.Eng.Now()
+	if t.loads++; t.loads < t.prog[t.pc].N {
+		t.loadHost(t.prog[t.pc].Stage)
+		return
+	}
+	t.loads = 0
+	t.state = running
+	t.pc++
+	t.run()
+}

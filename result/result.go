@@ -1,0 +1,148 @@
+package result
+
+import (
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// Schema names the layout of the JSON form; it changes when a reader must.
+const Schema = "gdisim-result/1"
+
+// Result is one run of a scenario on one backend.
+type Result struct {
+	Schema   string
+	Tool     string // "gdisim 0.1.0"
+	Backend  string // "sim" or "hw"
+	Name     string // scenario's name
+	Title    string
+	Source   string // scenario file or embedded name
+	Digest   string // SHA-256 of the scenario text, hex
+	Seed     uint64
+	Notices  []string // what the reader must know and no number shows
+	Partial  bool     // interrupted: the points are those that finished
+	Points   []Point
+	Messages uint64 // simulated messages in all points, for the speed line
+	Events   uint64 // simulated events in all points
+}
+
+// Setting is one key of a point and its value, as written in the scenario.
+type Setting struct{ Key, Value string }
+
+// Point is one combination of the sweep.
+type Point struct {
+	Index int
+	At    []Setting // empty where nothing is swept
+	Paths []Path
+}
+
+// Path is what one path did at one point.
+type Path struct {
+	Name       string
+	Stack      string
+	Hardware   string
+	Workload   string // one line: "put 8 B, 1 CTA x 1 thread, 1 outstanding"
+	Metrics    []Metric
+	Breakdowns []Breakdown
+	Findings   []Finding
+	Cost       Cost
+	Params     []Param // what this path read, in key order
+	Graphs     []Graph
+	Err        string // named cause when the run could not finish; "" otherwise
+}
+
+// Metric is a distribution of durations or one value.
+type Metric struct {
+	Metric stage.Metric
+	N      int // samples; 0 for a plain value
+	// Quantiles by nearest rank; set for metrics of time.
+	P50, P99, P999, Max, Min, Mean sim.Duration
+	// Value in the metric's unit; set for the others.
+	Value float64
+}
+
+// Breakdown splits one metric of time into stages. The shares of one operation
+// sum to its total exactly, and so do the means (to a rounding of 1 ps a stage).
+type Breakdown struct {
+	Metric stage.Metric
+	// Total of the operation at the nearest-rank p50, and the mean of all.
+	Total     sim.Duration
+	MeanTotal sim.Duration
+	Stages    []StageTime
+	Overlaps  []Overlap
+}
+
+// StageTime is one stage's part of a metric's walk, in causal order. Node 0
+// initiates. Occurrences are merged: a stage appears once per node.
+type StageTime struct {
+	Stage stage.Stage
+	Lane  stage.Lane
+	Node  int
+	Time  sim.Duration // in the p50 operation
+	Mean  sim.Duration
+	N     int // occurrences on the walk of the p50 operation
+}
+
+// Overlap is work of the same operation that the metric did not wait for.
+type Overlap struct {
+	Stage stage.Stage
+	Node  int
+	Time  sim.Duration // inside the metric's interval, beside the walk
+	After sim.Duration // beyond the metric's end
+}
+
+// Finding is a verdict of the run.
+type Finding struct {
+	Finding stage.Finding
+	Grade   stage.Grade
+	Count   int
+	First   sim.Time // of the first occurrence; 0 for a possible one
+	Cause   string   // what is missing or went wrong
+	Avoid   string   // what would avoid it
+}
+
+// Cost is what the path used during the measured part of the run.
+type Cost struct {
+	Window     sim.Duration // length of the measured part
+	Messages   int          // completed in it
+	CPUBusy    sim.Duration // proxy core time used per all cores, polling included
+	CPUCores   float64      // cores kept by the path on the initiating node
+	SMBusy     sim.Duration // SM time spent posting and waiting
+	SMs        int
+	Doorbells  int
+	WQEFetches int
+	Links      []Link
+}
+
+// Link is the traffic of one link and direction.
+type Link struct {
+	Name  string // "node0.pcie.nic.up"
+	TLPs  int    // TLPs, or packets on the fabric
+	Bytes int64  // headers included
+	Busy  float64
+}
+
+// Param is one parameter that the path read.
+type Param struct {
+	Key, Value, Unit, Source, Kind string
+}
+
+// Graph is one operation as spans: the operation at p50, p99 or max.
+type Graph struct {
+	Metric stage.Metric
+	Which  string // "p50", "p99", "max"
+	Total  sim.Duration
+	Spans  []Span
+}
+
+// Span is one interval of an operation. Times are from the operation's call.
+type Span struct {
+	Stage      stage.Stage
+	Wait       stage.Stage // stage of [Arrival, Start) when something held it
+	Lane       stage.Lane
+	Node       int
+	Arrival    sim.Duration
+	Start, End sim.Duration
+	Pred       int    // index of the last-arriving predecessor, -1 for the call
+	Blocker    string // who held it, "" if nobody
+	OnWalk     bool
+}

@@ -1,0 +1,141 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Field is a row of the field table: one thing that a scenario can set.
+type Field struct {
+	Key  string // "hardware.gpu.sm_clock", "host.clock", "path.fence", "workload.bytes"
+	Kind Kind
+	Alt  Kind // a second notation that the value may have; 0 for none
+	// Default as written in YAML. Empty: the profile (hardware.*) or the stack
+	// (path.*) must give the value, or the scenario (the rest), unless Optional.
+	Default  string
+	Optional bool // may have no value at all; see Config.Has
+	Enum     []string
+	Later    []string // words of the notation that the simulator cannot do yet
+	Min, Max string   // "" for the kind's own range
+	Dist     bool     // may be a distribution (Duration and Cost)
+	List     bool     // one, a list, or {from, to, factor}: makes points
+	Text     string   // one line: what it is
+	Used     string   // who uses it: "model/gpu"
+}
+
+// scenarioFields are the keys of a scenario's own sections.
+var scenarioFields = []Field{
+	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "2", Text: "nodes of the cluster", Used: "testbed"},
+	{Key: "cluster.gpus_per_node", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "GPUs of each node", Used: "testbed"},
+	{Key: "cluster.nics_per_gpu", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "NICs beside each GPU", Used: "testbed"},
+	{Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},
+		Text: "what stands between the NICs", Used: "model/fabric"},
+
+	{Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
+		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu"},
+	{Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
+		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu"},
+	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},
+	{Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
+		Text: "what a proxy thread has of its core", Used: "model/cpu"},
+	{Key: "host.proxy.wait", Kind: Enum, Default: "poll", Enum: []string{"poll"}, Later: []string{"interrupt", "sleep-poll", "spin-then-sleep"},
+		Text: "how a proxy thread waits for work", Used: "model/cpu"},
+	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
+	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
+
+	{Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
+		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
+		Text:  "what the GPUs do", Used: "workload"},
+	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Text: "payload of a message", Used: "workload"},
+	{Key: "workload.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs that post, each on an SM of its own", Used: "workload"},
+	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
+	{Key: "workload.outstanding", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "messages in flight for each initiator", Used: "workload"},
+	{Key: "workload.wqes_per_doorbell", Kind: Count, Default: "1", Min: "1", Max: "4096", Text: "WQEs that one doorbell announces", Used: "workload"},
+	{Key: "workload.iterations", Kind: Count, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages of each initiator", Used: "workload"},
+	{Key: "workload.warmup", Kind: Count, Default: "100", Max: "100000000", Text: "messages of each initiator before measuring", Used: "workload"},
+	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: []string{"stream"}, Text: "load beside the measured messages; none where absent", Used: "workload"},
+	{Key: "workload.background.bytes", Kind: Bytes, Default: "8B", Min: "1B", Max: "1GiB", Text: "payload of a background message", Used: "workload"},
+	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
+	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
+	{Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
+		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload"},
+}
+
+// laterKeys are keys of the notation that the simulator cannot do yet.
+var laterKeys = []string{"host.idle.deepest", "host.interrupt.moderation", "host.interrupt.frames", "host.stalls"}
+
+type table struct {
+	fields   []Field // in key order
+	byKey    map[string]*Field
+	defaults map[string]value
+	min, max map[string]value
+}
+
+// fieldTable builds the table once. It is never changed afterwards.
+var fieldTable = sync.OnceValue(func() *table {
+	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
+	t.fields = append(slices.Clone(scenarioFields), modelFields...)
+	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
+	for i := range t.fields {
+		f := &t.fields[i]
+		if t.byKey[f.Key] != nil {
+			panic("scenarios: field " + f.Key + " is there twice")
+		}
+		t.byKey[f.Key] = f
+		bound := func(m map[string]value, text string) {
+			if text == "" {
+				return
+			}
+			v, err := parse(f.Kind, text)
+			if err != nil {
+				panic("scenarios: bound of " + f.Key + ": " + err.Error())
+			}
+			m[f.Key] = v
+		}
+		bound(t.min, f.Min)
+		bound(t.max, f.Max)
+	}
+	for i := range t.fields {
+		f := &t.fields[i]
+		if f.Default == "" {
+			continue
+		}
+		v, err := t.parse(f, f.Default)
+		if err != nil {
+			panic("scenarios: default of " + f.Key + ": " + err.Error())
+		}
+		v.source, v.origin = "default", "default"
+		t.defaults[f.Key] = v
+	}
+	return t
+})
+
+// Fields returns the whole field table in key order.
+func Fields() []Field { return slices.Clone(fieldTable().fields) }
+
+// FieldOf returns the field of that full key; ok is false for an unknown one.
+func FieldOf(key string) (f Field, ok bool) {
+	if p := fieldTable().byKey[key]; p != nil {
+		return *p, true
+	}
+	return Field{}, false
+}
+
+// Section is the key's first part: hardware, cluster, host, path or workload.
+func (f *Field) Section() string {
+	s, _, _ := strings.Cut(f.Key, ".")
+	return s
+}
+
+// want says what the field's value should look like.
+func (f *Field) want() string {
+	w := kinds[f.Kind].want
+	if f.Kind == Enum {
+		w = strings.Join(f.Enum, ", ")
+	}
+	if f.Alt != 0 {
+		w += ", or " + kinds[f.Alt].want
+	}
+	return w
+}

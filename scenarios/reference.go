@@ -1,0 +1,148 @@
+package scenarios
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gdisim/stage"
+)
+
+const referenceHead = `# Scenario files
+
+<!-- Made from the field table: go test ./scenarios -update -->
+
+A scenario is one YAML document. It is read strictly: an unknown or repeated key, a quantity without its unit, an anchor or a
+second document is an error with file, line and column, and all errors are reported at once.
+
+` + "```yaml" + `
+gdisim: v1
+hardware: h200-cx7-ib200          # a profile's name or file, or {profile: NAME, set: {KEY: VALUE}}
+paths: [mini-gda, mini-proxy]     # stacks' names or files, or {name: NAME, stack: STACK, set: {KEY: VALUE}}
+workload: {kind: put, bytes: 8B}
+` + "```" + `
+
+## Keys of the file
+
+| key | what it is |
+|---|---|
+| ` + "`gdisim`" + ` | version of the notation: ` + "`v1`" + ` |
+| ` + "`name`, `title`" + ` | of the scenario; the name is the file's where absent |
+| ` + "`hardware`" + ` | the platform's profile, and changes of it in ` + "`set`" + ` |
+| ` + "`cluster`, `host`, `workload`" + ` | sections, below |
+| ` + "`paths`" + ` | the stacks to compare, each with changes of its own in ` + "`set`" + ` |
+| ` + "`sweep`" + ` | keys with lists of values; every combination is a point, the first key slowest |
+| ` + "`faults`" + ` | known, but not available yet: only ` + "`[]`" + ` |
+| ` + "`expect`" + ` | what must come out; makes the file a test |
+| ` + "`seed`" + ` | of the random streams, 1 where absent |
+
+Keys are nested (` + "`proxy: {core: shared}`" + `) or dotted (` + "`proxy.core: shared`" + `) inside a section or ` + "`set`" + `. In ` + "`sweep`, `at` and `--set`" + ` a key is
+written in full: ` + "`hardware.KEY`, `cluster.KEY`, `host.KEY`, `workload.KEY`, `paths.NAME.KEY`, or `paths.*.KEY`" + ` for all paths.
+
+What holds when a key is given more than once: the default, then the profile or stack, then the scenario, then the sweep, then ` + "`--set`" + `.
+A ` + "`--set`" + ` of a swept key drops that sweep and says so.
+
+## Notation of values
+
+| kind | written |
+|---|---|
+`
+
+const referenceExpect = `
+A number without a unit is accepted only where the kind is count, and ` + "`0`" + ` for a duration. A field marked *dist* takes a distribution of
+durations in place of a value:
+
+` + "```yaml" + `
+{dist: uniform, low: 1us, high: 2us}
+{dist: exponential, mean: 1us}
+{dist: lognormal, median: 1.2us, p99: 4us}
+{dist: normal, mean: 1us, sd: 100ns}     # cut at 0
+{dist: empirical, file: wake.csv}        # one duration a line, file beside the scenario
+` + "```" + `
+
+A list in ` + "`sweep`" + ` (and ` + "`workload.bytes`" + `) may be a range, ` + "`{from: 8B, to: 1MiB, factor: 2}`" + `.
+
+## Expectations
+
+` + "```yaml" + `
+expect:
+  - {path: mini-gda, metric: put+completion.p50, value: 4.03us, within: 5%}
+  - {path: mini-gda, metric: rtt, at: {workload.bytes: 64B}, min: 6us, max: 8us}
+  - {path: mini-gda, finding: stale-descriptor, is: absent}
+  - {metric: rtt, order: [mini-proxy-tuned, mini-gda]}
+` + "```" + `
+
+A metric of time takes ` + "`.p50` (the default), `.p99`, `.p99.9`, `.max`, `.min` or `.mean`; `METRIC/STAGE` is a stage's time and `METRIC/STAGE.share`" + ` its
+part. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from.
+
+| metric | unit | what it is |
+|---|---|---|
+`
+
+// Reference returns docs/scenario.md: the notation and the whole field table.
+func Reference() []byte {
+	var b bytes.Buffer
+	b.WriteString(referenceHead)
+	for k := Duration; k <= Text; k++ {
+		fmt.Fprintf(&b, "| %s | %s |\n", k, kinds[k].want)
+	}
+	b.WriteString(referenceExpect)
+	for m := stage.Metric(1); m < stage.MetricCount; m++ {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m, m.Unit(), m.Text())
+	}
+	for _, s := range []struct{ section, head string }{
+		{"cluster", "Section `cluster`"}, {"host", "Section `host`"}, {"workload", "Section `workload`"},
+		{"path", "Keys of a path (`set` of a path; from its stack)"}, {"hardware", "Keys of the hardware (`set` of the hardware; from its profile)"},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n| key | value | default | what it is | used by |\n|---|---|---|---|---|\n", s.head)
+		for _, f := range fieldTable().fields {
+			if f.Section() == s.section {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", strings.TrimPrefix(f.Key, s.section+"."), f.notation(), f.fallback(), f.Text, f.Used)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// notation says in a few words what the field's value may be.
+func (f *Field) notation() string {
+	s := f.Kind.String()
+	if f.Kind == Enum {
+		s = "`" + strings.Join(f.Enum, "`, `") + "`"
+	}
+	if f.Alt != 0 {
+		s += " or " + f.Alt.String()
+	}
+	switch {
+	case f.Min != "" && f.Max != "" && f.Min == f.Max:
+		s += ", only " + f.Min
+	case f.Min != "" && f.Max != "":
+		s += ", " + f.Min + " to " + f.Max
+	case f.Min != "":
+		s += ", from " + f.Min
+	case f.Max != "":
+		s += ", to " + f.Max
+	}
+	if f.Dist {
+		s += ", *dist*"
+	}
+	if f.List {
+		s += ", list or range"
+	}
+	return s
+}
+
+// fallback says what holds where the scenario is silent.
+func (f *Field) fallback() string {
+	switch {
+	case f.Default != "":
+		return "`" + f.Default + "`"
+	case f.Optional:
+		return "none"
+	case f.Section() == "hardware":
+		return "profile"
+	case f.Section() == "path":
+		return "stack"
+	}
+	return "required"
+}

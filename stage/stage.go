@@ -1,0 +1,270 @@
+package stage
+
+// Stage is one named step of a message's way. A breakdown assigns every
+// picosecond of a metric to exactly one Stage.
+type Stage uint8
+
+// The stages, in causal order of a put. None marks the absence of a stage.
+const (
+	None Stage = iota
+	GPUProduce
+	GPUReserve
+	GPUBuild
+	GPUFence
+	GPURing
+	GPUKernelExit
+	GPULaunch
+	PCIeNotify
+	CPUWait
+	CPUInterrupt
+	CPUWake
+	CPUDequeue
+	CPUPost
+	CPURing
+	CPUCopy
+	GPUCopy
+	PCIeDoorbell
+	NICSched
+	NICWQEFetch
+	NICPayloadFetch
+	NICTx
+	FabricSerialise
+	FabricPropagate
+	FabricSwitch
+	FabricQueue
+	NICRx
+	PCIeDeliver
+	GPUObserve
+	NICAck
+	NICCQE
+	GPUPoll
+	CPUPoll
+	CPUPublish
+
+	// Count is the number of stages, None included; arrays are indexed by Stage.
+	Count
+)
+
+// Lane is the unit that works during a stage.
+type Lane uint8
+
+// The lanes. A lane belongs to a node; spans carry the node beside it.
+const (
+	NoLane Lane = iota
+	LaneSM
+	LaneGPUMem
+	LanePCIeSrc
+	LaneCPUProxy
+	LaneNICTx
+	LaneFabric
+	LaneNICRx
+	LanePCIeDst
+	LaneCPUDst
+	LaneGPUDst
+)
+
+var laneNames = [...]string{
+	NoLane: "", LaneSM: "gpu.sm", LaneGPUMem: "gpu.mem", LanePCIeSrc: "pcie.src", LaneCPUProxy: "cpu.proxy", LaneNICTx: "nic.tx",
+	LaneFabric: "fabric", LaneNICRx: "nic.rx", LanePCIeDst: "pcie.dst", LaneCPUDst: "cpu.dst", LaneGPUDst: "gpu.dst",
+}
+
+// String returns the lane's name as outputs print it, "" for NoLane.
+func (l Lane) String() string { return laneNames[l] }
+
+type entry struct {
+	name string
+	lane Lane
+	text string
+}
+
+var entries = [Count]entry{
+	None:            {"", NoLane, ""},
+	GPUProduce:      {"gpu.produce", LaneSM, "last stores of the payload by the kernel; 0 where the payload is ready"},
+	GPUReserve:      {"gpu.reserve", LaneSM, "slot reservation: atomics, locks, waiting for a free slot, publication in reservation order"},
+	GPUBuild:        {"gpu.build", LaneSM, "writing the WQE or the proxy descriptor, inline payload copy included"},
+	GPUFence:        {"gpu.fence", LaneSM, "ordering before what publishes: nothing, GPU scope, device fence, system scope"},
+	GPURing:         {"gpu.ring", LaneSM, "doorbell record and doorbell stores as the SM issues them"},
+	GPUKernelExit:   {"gpu.kernel-exit", LaneSM, "kernel completion seen by the host"},
+	GPULaunch:       {"gpu.launch", LaneSM, "launch of the next kernel (host-driven paths)"},
+	PCIeNotify:      {"pcie.notify", LanePCIeSrc, "GPU store to host memory on its way to where the CPU polls, or the reverse"},
+	CPUWait:         {"cpu.wait", LaneCPUProxy, "until the proxy looks: poll interval, rings before ours, other threads on the core"},
+	CPUInterrupt:    {"cpu.interrupt", LaneCPUProxy, "MSI-X write, IRQ entry, handler, moderation"},
+	CPUWake:         {"cpu.wake", LaneCPUProxy, "idle-state exit, scheduler, context switch"},
+	CPUDequeue:      {"cpu.dequeue", LaneCPUProxy, "reading and checking the descriptor"},
+	CPUPost:         {"cpu.post", LaneCPUProxy, "building the WQE with its barriers (ibv_post_send)"},
+	CPURing:         {"cpu.ring", LaneCPUProxy, "doorbell or BlueFlame store, until the write-combining buffer is flushed"},
+	CPUCopy:         {"cpu.copy", LaneCPUProxy, "staging copy by the CPU"},
+	GPUCopy:         {"gpu.copy", LaneGPUMem, "staging copy by the GPU's copy engine"},
+	PCIeDoorbell:    {"pcie.doorbell", LanePCIeSrc, "posted write from the ringer to the NIC's BAR"},
+	NICSched:        {"nic.sched", LaneNICTx, "NIC picks the queue: arbitration, QP context"},
+	NICWQEFetch:     {"nic.wqe-fetch", LaneNICTx, "DMA read of the WQE; 0 with BlueFlame"},
+	NICPayloadFetch: {"nic.payload-fetch", LaneNICTx, "DMA read of the payload; 0 when inline"},
+	NICTx:           {"nic.tx", LaneNICTx, "packet building, per-message processing"},
+	FabricSerialise: {"fabric.serialise", LaneFabric, "bytes on the wire at the link rate"},
+	FabricPropagate: {"fabric.propagate", LaneFabric, "cable and transceivers"},
+	FabricSwitch:    {"fabric.switch", LaneFabric, "switch hops"},
+	FabricQueue:     {"fabric.queue", LaneFabric, "waiting for a link that another packet holds"},
+	NICRx:           {"nic.rx", LaneNICRx, "receive processing, R_Key check, translation"},
+	PCIeDeliver:     {"pcie.deliver", LanePCIeDst, "DMA write into the destination memory until visible there"},
+	GPUObserve:      {"gpu.observe", LaneGPUDst, "the destination GPU polls until it sees the data or flag"},
+	NICAck:          {"nic.ack", LaneFabric, "ACK back to the source NIC, retransmission"},
+	NICCQE:          {"nic.cqe", LaneNICTx, "CQE written to the completion queue at the source"},
+	GPUPoll:         {"gpu.poll", LaneSM, "the waiting GPU thread sees the CQE or flag; completion routine"},
+	CPUPoll:         {"cpu.poll", LaneCPUProxy, "the CPU sees the CQE; completion routine"},
+	CPUPublish:      {"cpu.publish", LaneCPUProxy, "proxy publishes the completion for the GPU"},
+}
+
+// String returns the stage's name as scenarios and outputs spell it.
+func (s Stage) String() string { return entries[s].name }
+
+// Text says in one line what the stage covers.
+func (s Stage) Text() string { return entries[s].text }
+
+// Lane returns the lane that the stage runs on at its source.
+func (s Stage) Lane() Lane { return entries[s].lane }
+
+// Parse returns the stage of that name; ok is false for an unknown one.
+func Parse(name string) (s Stage, ok bool) {
+	for i := Stage(1); i < Count; i++ {
+		if entries[i].name == name {
+			return i, true
+		}
+	}
+	return None, false
+}
+
+// Metric is something a run measures.
+type Metric uint8
+
+// The metrics.
+const (
+	NoMetric Metric = iota
+	Issue
+	PutCompletion
+	OneWay
+	RTT
+	Get
+	Loaded // latency of one message of a stream
+	MessageRate
+	Goodput
+	BackgroundRate
+	CPUCores
+	SMCount
+
+	// MetricCount is the number of metrics, NoMetric included.
+	MetricCount
+)
+
+type metricEntry struct{ name, unit, text string }
+
+var metrics = [MetricCount]metricEntry{
+	NoMetric:       {"", "", ""},
+	Issue:          {"issue", "time", "from the call to its return on the initiating thread; a proxy's issue is only the enqueue"},
+	PutCompletion:  {"put+completion", "time", "from the call until the initiator knows that the write is acknowledged and the source may be reused"},
+	OneWay:         {"one-way", "time", "from the call until the destination's poller sees the data"},
+	RTT:            {"rtt", "time", "ping-pong by the stack's own notification, request and reply"},
+	Get:            {"get", "time", "from the call until the data is in the initiator's memory and seen there"},
+	Loaded:         {"latency", "time", "of one message of a stream, from the call until its completion is known"},
+	MessageRate:    {"message-rate", "Mmsg/s", "messages completed per second"},
+	Goodput:        {"goodput", "GB/s", "payload bytes completed per second (1 GB = 1e9 B)"},
+	BackgroundRate: {"background-rate", "Mmsg/s", "messages per second carried by the background load during the measurement"},
+	CPUCores:       {"cpu.cores", "cores", "CPU core-seconds used per second, polling included"},
+	SMCount:        {"sm.count", "SMs", "SMs that post or wait for communication"},
+}
+
+// String returns the metric's name as scenarios and outputs spell it.
+func (m Metric) String() string { return metrics[m].name }
+
+// Unit is "time" for durations, else the unit the value is printed in.
+func (m Metric) Unit() string { return metrics[m].unit }
+
+// Text defines the metric in one line.
+func (m Metric) Text() string { return metrics[m].text }
+
+// IsTime reports whether the metric is a distribution of durations.
+func (m Metric) IsTime() bool { return metrics[m].unit == "time" }
+
+// ParseMetric returns the metric of that name; ok is false for an unknown one.
+func ParseMetric(name string) (m Metric, ok bool) {
+	for i := Metric(1); i < MetricCount; i++ {
+		if metrics[i].name == name {
+			return i, true
+		}
+	}
+	return NoMetric, false
+}
+
+// Finding is a verdict about a run, beside its times.
+type Finding uint8
+
+// The findings.
+const (
+	NoFinding Finding = iota
+	StaleDescriptor
+	FlagBeforeData
+	LostDoorbell
+	Deadlock
+	RingOverflow
+	CQOverflow
+	UnregisteredMemory
+	RKeyViolation
+	P2PBlocked
+	RNR
+	RetryExceeded
+	LostInterrupt
+
+	// FindingCount is the number of findings, NoFinding included.
+	FindingCount
+)
+
+type findingEntry struct{ name, text string }
+
+var findings = [FindingCount]findingEntry{
+	NoFinding:          {"", ""},
+	StaleDescriptor:    {"stale-descriptor", "the NIC may fetch, or did fetch, a WQE before its bytes were visible"},
+	FlagBeforeData:     {"flag-before-data", "a reader may see, or saw, the flag before the data it announces"},
+	LostDoorbell:       {"lost-doorbell", "WQEs wait in a queue that nobody rings"},
+	Deadlock:           {"deadlock", "operations wait and nothing is left that could wake them"},
+	RingOverflow:       {"ring-overflow", "a producer overwrote a slot that was not consumed"},
+	CQOverflow:         {"cq-overflow", "a CQE was written over one that was not polled"},
+	UnregisteredMemory: {"unregistered-memory", "the NIC was given an address without a registration"},
+	RKeyViolation:      {"rkey-violation", "the remote key does not cover the access"},
+	P2PBlocked:         {"p2p-blocked", "no path from GPU to NIC BAR, or from NIC to GPU memory"},
+	RNR:                {"rnr", "receiver not ready"},
+	RetryExceeded:      {"retry-exceeded", "the transport gave up after its retries"},
+	LostInterrupt:      {"lost-interrupt", "an event came between the last poll and the arming"},
+}
+
+// String returns the finding's name.
+func (f Finding) String() string { return findings[f].name }
+
+// Text says what the finding means.
+func (f Finding) Text() string { return findings[f].text }
+
+// ParseFinding returns the finding of that name; ok is false for an unknown one.
+func ParseFinding(name string) (f Finding, ok bool) {
+	for i := Finding(1); i < FindingCount; i++ {
+		if findings[i].name == name {
+			return i, true
+		}
+	}
+	return NoFinding, false
+}
+
+// Grade tells a hazard from an accident.
+type Grade uint8
+
+// Possible: no happens-before edge rules it out, whatever this run's timing
+// was. Occurred: it happened in this run.
+const (
+	Possible Grade = iota + 1
+	Occurred
+)
+
+// String returns "possible" or "occurred".
+func (g Grade) String() string {
+	if g == Occurred {
+		return "occurred"
+	}
+	return "possible"
+}

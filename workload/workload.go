@@ -1,0 +1,413 @@
+package workload
+
+import (
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// Thread is what a workload asks of an initiating thread of a path.
+type Thread interface {
+	// Post issues one batch of Batch messages; Posted follows.
+	Post(c sim.Cause)
+	// Batch returns the messages per post.
+	Batch() int
+	// AwaitCompletion waits for the oldest batch that was neither awaited nor
+	// retired; Completed follows.
+	AwaitCompletion(c sim.Cause)
+	// Retire takes the oldest batch off if its completion is visible already;
+	// own's operation has waited for it until now.
+	Retire(own sim.Cause) (c sim.Cause, ok bool)
+	// AwaitData waits until the peer's next message has been seen; Observed
+	// follows.
+	AwaitData(c sim.Cause)
+	// ReplyAfterCompletion reports whether the stack waits for its own
+	// completion before it looks for a reply.
+	ReplyAfterCompletion() bool
+}
+
+// Run is what the clients of one run share.
+type Run struct {
+	Eng *sim.Engine
+	Rec *sim.Recorder // nil: nothing is recorded
+	// Owner stands for unrecorded work as a blocker.
+	Owner sim.Cause
+	// Samples collects the durations of measured operations, per metric.
+	Samples [stage.MetricCount][]sim.Duration
+	// Messages counts all messages that completed, warm-up included.
+	Messages uint64
+	open     int
+}
+
+// Open returns the number of clients that have not finished.
+func (r *Run) Open() int { return r.open }
+
+// begin starts an operation: recorded if measured.
+func (r *Run) begin(measured bool) sim.Cause {
+	if measured && r.Rec != nil {
+		return r.Rec.Begin(r.Eng.Now())
+	}
+	return r.Owner
+}
+
+func (r *Run) sample(m stage.Metric, begin sim.Time, c sim.Cause) {
+	r.Samples[m] = append(r.Samples[m], r.Eng.Now().Sub(begin))
+	r.Rec.Mark(c, uint8(m))
+}
+
+func (r *Run) finish() {
+	if r.open--; r.open == 0 {
+		r.Eng.Stop()
+	}
+}
+
+// Put posts one batch at a time and waits for its completion; the destination
+// looks for the data. An operation ends when both have happened.
+type Put struct {
+	run      *Run
+	src, dst Thread
+	warm     int
+	left     int
+	at       sim.Time
+	measured bool
+	metric   stage.Metric
+	pending  int
+}
+
+// NewPut returns the client of src for iterations puts after warm-up ones; dst
+// observes them at the destination (nil for a get, which ends with metric).
+func NewPut(r *Run, metric stage.Metric, iterations, warmup int) *Put {
+	r.open++
+	return &Put{run: r, metric: metric, warm: warmup, left: iterations + warmup}
+}
+
+// Start begins with the threads; dst may be nil.
+func (p *Put) Start(src, dst Thread) {
+	p.src, p.dst = src, dst
+	p.next()
+}
+
+func (p *Put) next() {
+	if p.left == 0 {
+		p.run.finish()
+		return
+	}
+	p.left--
+	p.measured = p.warm == 0
+	if p.warm > 0 {
+		p.warm--
+	}
+	p.at = p.run.Eng.Now()
+	p.pending = 1
+	if p.dst != nil {
+		p.pending = 2
+		p.dst.AwaitData(sim.Cause{})
+	}
+	p.src.Post(p.run.begin(p.measured))
+}
+
+// Posted marks the issue and waits for the completion.
+func (p *Put) Posted(c sim.Cause) {
+	if p.measured && p.metric == stage.PutCompletion {
+		p.run.sample(stage.Issue, p.at, c)
+	}
+	p.src.AwaitCompletion(c)
+}
+
+// Completed marks the completion.
+func (p *Put) Completed(c sim.Cause) {
+	p.run.Messages += uint64(p.src.Batch())
+	if p.measured {
+		p.run.sample(p.metric, p.at, c)
+	}
+	p.end()
+}
+
+// Observed is not called on the source of puts.
+func (p *Put) Observed(sim.Cause) { panic("workload: a put's source saw data") }
+
+func (p *Put) end() {
+	if p.pending--; p.pending == 0 {
+		p.next()
+	}
+}
+
+// Destination returns the client of the thread that observes the puts.
+func (p *Put) Destination() *Observer { return &Observer{put: p} }
+
+// Observer is the destination's side of a Put.
+type Observer struct{ put *Put }
+
+// Observed marks the one-way time.
+func (o *Observer) Observed(c sim.Cause) {
+	if o.put.measured {
+		o.put.run.sample(stage.OneWay, o.put.at, c)
+	}
+	o.put.end()
+}
+
+// Posted is not called: an observer does not post.
+func (o *Observer) Posted(sim.Cause) { panic("workload: an observer posted") }
+
+// Completed is not called: an observer does not post.
+func (o *Observer) Completed(sim.Cause) { panic("workload: an observer posted") }
+
+// PingPong sends a message and waits for the reply, by the stack's own
+// notification.
+type PingPong struct {
+	run      *Run
+	me       Thread
+	warm     int
+	left     int
+	at       sim.Time
+	measured bool
+	posted   int
+	// due are batches of ours whose completion was not awaited.
+	due int
+}
+
+// NewPingPong returns the initiating client.
+func NewPingPong(r *Run, iterations, warmup int) *PingPong {
+	r.open++
+	return &PingPong{run: r, warm: warmup, left: iterations + warmup}
+}
+
+// Start begins with the two threads, once each has the client that Responder
+// returned.
+func (p *PingPong) Start(me Thread) {
+	p.me = me
+	p.next()
+}
+
+func (p *PingPong) next() {
+	if p.left == 0 {
+		p.run.finish()
+		return
+	}
+	p.left--
+	p.measured = p.warm == 0
+	if p.warm > 0 {
+		p.warm--
+	}
+	p.at = p.run.Eng.Now()
+	p.me.Post(p.run.begin(p.measured))
+}
+
+// Posted looks for the reply, after the completion if the stack does so.
+func (p *PingPong) Posted(c sim.Cause) {
+	if p.me.ReplyAfterCompletion() {
+		p.me.AwaitCompletion(c)
+		return
+	}
+	p.me.AwaitData(c)
+}
+
+// Completed goes on to the reply.
+func (p *PingPong) Completed(c sim.Cause) { p.me.AwaitData(c) }
+
+// Observed ends the round trip.
+func (p *PingPong) Observed(c sim.Cause) {
+	p.run.Messages += 2
+	if p.measured {
+		p.run.sample(stage.RTT, p.at, c)
+	}
+	if !p.me.ReplyAfterCompletion() {
+		p.me.Retire(sim.Cause{}) // its CQE came before the reply
+	}
+	p.next()
+}
+
+// Responder answers a PingPong's messages.
+type Responder struct {
+	me Thread
+	c  sim.Cause
+}
+
+// NewResponder returns the responding client.
+func NewResponder() *Responder { return &Responder{} }
+
+// Start begins to look for requests.
+func (r *Responder) Start(me Thread) {
+	r.me = me
+	me.AwaitData(sim.Cause{})
+}
+
+// Observed answers a request, in the request's operation.
+func (r *Responder) Observed(c sim.Cause) { r.me.Post(c) }
+
+// Posted looks for the next request, after the completion if the stack does so.
+func (r *Responder) Posted(c sim.Cause) {
+	if r.me.ReplyAfterCompletion() {
+		r.me.AwaitCompletion(sim.Cause{})
+		return
+	}
+	r.me.Retire(sim.Cause{})
+	r.me.AwaitData(sim.Cause{})
+}
+
+// Completed looks for the next request.
+func (r *Responder) Completed(sim.Cause) { r.me.AwaitData(sim.Cause{}) }
+
+// Stream keeps a window of messages outstanding.
+type Stream struct {
+	run      *Run
+	group    *Group
+	me       Thread
+	window   int
+	warm     int
+	left     int // messages still to post; negative: for ever
+	out      int // messages outstanding
+	done     int
+	begun    fifo
+	measured bool
+	ended    bool
+}
+
+// Group measures the streams that run together: from when all are warm until
+// the first has posted its last.
+type Group struct {
+	run    *Run
+	Metric stage.Metric // latency of each batch; NoMetric for background load
+	cold   int
+	begin  sim.Time
+	end    sim.Time
+	count  int
+	over   bool
+	// Every records one operation of so many, to bound the memory of long
+	// streams; 1 records all.
+	Every int
+	seq   int
+}
+
+// NewGroup returns an empty group.
+func NewGroup(r *Run, m stage.Metric, every int) *Group {
+	return &Group{run: r, Metric: m, Every: max(1, every)}
+}
+
+// Rate returns the messages completed in the measured window and its length.
+func (g *Group) Rate() (messages int, window sim.Duration) { return g.count, g.end.Sub(g.begin) }
+
+// Open and Close set the window of a group whose streams never end.
+func (g *Group) Open() { g.begin, g.count, g.cold = g.run.Eng.Now(), 0, 0 }
+
+// Close ends the window.
+func (g *Group) Close() {
+	if !g.over {
+		g.over = true
+		g.end = g.run.Eng.Now()
+	}
+}
+
+// NewStream returns a client that posts iterations messages after warm-up ones
+// with up to window outstanding. Negative iterations go on until the run stops.
+func NewStream(g *Group, iterations, warmup, window int) *Stream {
+	s := &Stream{run: g.run, group: g, window: window, warm: warmup, left: iterations + warmup}
+	if iterations < 0 {
+		s.left = -1
+		return s
+	}
+	g.run.open++
+	g.cold++
+	return s
+}
+
+type begun struct {
+	at       sim.Time
+	cause    sim.Cause
+	measured bool
+}
+
+type fifo struct {
+	items []begun
+	head  int
+}
+
+func (f *fifo) push(b begun) {
+	if f.head > 64 && 2*f.head > len(f.items) {
+		f.items = f.items[:copy(f.items, f.items[f.head:])]
+		f.head = 0
+	}
+	f.items = append(f.items, b)
+}
+
+func (f *fifo) pop() begun {
+	b := f.items[f.head]
+	f.head++
+	return b
+}
+
+// Start begins with the thread.
+func (s *Stream) Start(me Thread) {
+	s.me = me
+	s.next()
+}
+
+func (s *Stream) next() {
+	for s.out > 0 {
+		c, ok := s.me.Retire(s.begun.items[s.begun.head].cause)
+		if !ok {
+			break
+		}
+		s.complete(c)
+	}
+	b := s.me.Batch()
+	switch {
+	case s.left != 0 && s.out+b <= s.window:
+		if s.left > 0 {
+			s.left = max(0, s.left-b)
+		}
+		g := s.group
+		warm := s.warm <= 0 && g.cold == 0 && !g.over
+		record := warm && g.Metric != stage.NoMetric && g.seq%g.Every == 0
+		if warm {
+			g.seq++
+		}
+		c := s.run.begin(record)
+		s.begun.push(begun{at: s.run.Eng.Now(), cause: c, measured: warm && g.Metric != stage.NoMetric})
+		s.out += b
+		s.me.Post(c)
+	case s.out > 0:
+		s.me.AwaitCompletion(s.begun.items[s.begun.head].cause)
+	case !s.ended:
+		s.ended = true
+		s.run.finish()
+	}
+}
+
+// Posted goes on; the batch's own cause waits for its completion.
+func (s *Stream) Posted(c sim.Cause) {
+	s.begun.items[len(s.begun.items)-1].cause = c
+	if s.left == 0 {
+		s.group.Close()
+	}
+	s.next()
+}
+
+// Completed has the oldest batch.
+func (s *Stream) Completed(c sim.Cause) {
+	s.complete(c)
+	s.next()
+}
+
+func (s *Stream) complete(c sim.Cause) {
+	g := s.group
+	b := s.begun.pop()
+	n := s.me.Batch()
+	s.out -= n
+	s.run.Messages += uint64(n)
+	if !g.over && g.cold == 0 {
+		g.count += n
+	}
+	if b.measured && !g.over {
+		s.run.sample(g.Metric, b.at, c)
+	}
+	if s.warm > 0 {
+		if s.warm -= n; s.warm <= 0 && s.left >= 0 {
+			if g.cold--; g.cold == 0 {
+				g.begin, g.count = s.run.Eng.Now(), 0
+			}
+		}
+	}
+}
+
+// Observed is not called: nobody sends to a stream.
+func (s *Stream) Observed(sim.Cause) { panic("workload: a stream saw data") }
