@@ -58,6 +58,7 @@ var scenarioFields = []Field{
 	{Key: "workload.background.bytes", Kind: Bytes, Default: "8B", Min: "1B", Max: "1GiB", Text: "payload of a background message", Used: "workload"},
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
 	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
+	{Key: "workload.background.outstanding", Kind: Count, Default: "16", Min: "1", Max: "65536", Text: "messages in flight for each background thread", Used: "workload"},
 	{Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
 		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload"},
 }

@@ -52,14 +52,6 @@ func list(dir string) []Info {
 	return infos
 }
 
-func names(infos []Info) []string {
-	out := make([]string, len(infos))
-	for i, in := range infos {
-		out[i] = in.Name
-	}
-	return out
-}
-
 // readEmbedded returns examples/NAME.yaml and the like. The error of an unknown
 // name suggests a near one.
 func readEmbedded(dir, name string) ([]byte, error) {

@@ -194,7 +194,7 @@ func (r *reader) scenario(root *yaml.Node) {
 	for _, set := range r.s.setArgs {
 		r.set(set)
 	}
-	r.size()
+	r.checkSize()
 	r.complete(hardware, paths, workload)
 	if expect != nil {
 		r.expectations(expect, "expect")
@@ -232,7 +232,7 @@ func (r *reader) hardware(n *yaml.Node, path string) {
 		}
 		r.s.Hardware = ref
 		before := r.count()
-		if p := r.loader.params(profileForm, r.document, n, path, ref, nil); p != nil {
+		if p := r.params(profileForm, r.document, n, path, ref, nil); p != nil {
 			r.s.base = p.values
 		}
 		r.broken = r.broken || r.count() > before
@@ -245,6 +245,7 @@ func (r *reader) hardware(n *yaml.Node, path string) {
 		{"profile", true, profile},
 		{"set", false, func(n *yaml.Node, path string) { r.fields(n, path, "hardware", r.setBase) }},
 	})
+	r.broken = r.broken || r.s.Hardware == ""
 }
 
 // pathName keeps dots and stars out of names, since keys are paths.NAME.KEY.
@@ -267,7 +268,7 @@ func (r *reader) paths(n *yaml.Node, path string) {
 			}
 			ref.Stack = word
 			before := r.count()
-			if p := r.loader.params(stackForm, r.document, n, path, word, nil); p != nil {
+			if p := r.params(stackForm, r.document, n, path, word, nil); p != nil {
 				values = p.values
 				if ref.Name == "" {
 					ref.Name = p.name
@@ -292,8 +293,8 @@ func (r *reader) paths(n *yaml.Node, path string) {
 				}},
 			})
 		}
-		if ref.Name == "" {
-			r.broken = true
+		r.broken = r.broken || ref.Stack == ""
+		if ref.Name == "" { // reported: the stack would have one
 			continue
 		}
 		if !pathName.MatchString(ref.Name) {

@@ -185,7 +185,9 @@ func TestLayers(t *testing.T) {
 }
 
 func TestPoints(t *testing.T) {
-	s := mustParse(t, head+`
+	s := mustParse(t, `gdisim: v1
+hardware: ./hw.yaml
+paths: [{name: p1, stack: ./gda.yaml, set: {fence: none}}, {name: p2, stack: ./proxy.yaml}]
 workload: {kind: put, bytes: {from: 8B, to: 100B, factor: 4}}
 sweep:
   host.clock: [cold, 2GHz]
@@ -203,7 +205,7 @@ sweep:
 	if c.Bytes("workload.bytes") != 32 || c.Enum("host.clock") != "cold" || c.Hz("host.clock") != 0 || c.Enum("path.fence") != "system" {
 		t.Errorf("config of point 5: %v", c.Used())
 	}
-	if got := s.Config(7, 0); got.Hz("host.clock") != 2e9 || got.Enum("host.clock") != "" || got.Enum("path.fence") != s.Config(0, 0).Enum("path.fence") {
+	if got := s.Config(7, 0); got.Hz("host.clock") != 2e9 || got.Enum("host.clock") != "" || got.Enum("path.fence") != "none" {
 		t.Errorf("config of point 7 and another path: %v", got.Used())
 	}
 }

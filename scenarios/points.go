@@ -201,7 +201,7 @@ func (r *reader) hasAxis(key string) bool {
 // set applies one --set.
 func (r *reader) set(arg string) {
 	d := *r.document
-	d.file, d.at, d.dir = "--set", false, ""
+	d.file, d.at, d.read = "--set", false, r.readFile // files are where the caller is
 	key, text, ok := strings.Cut(arg, "=")
 	if !ok || key == "" {
 		d.problem(nil, "", "KEY=VALUE", "%q sets nothing", arg)
@@ -252,8 +252,8 @@ func (r *reader) set(arg string) {
 	}
 }
 
-// size reports a sweep with too many points.
-func (r *reader) size() {
+// checkSize reports a sweep with too many points.
+func (r *reader) checkSize() {
 	n := 1
 	for _, a := range r.s.axes {
 		if n *= len(a.values); n > maxPoints {

@@ -101,6 +101,13 @@ func Reference() []byte {
 			}
 		}
 	}
+	b.WriteString("\n## Known, but not available yet\n\nThese are errors that say so.\n\n")
+	for _, f := range fieldTable().fields {
+		if len(f.Later) > 0 {
+			fmt.Fprintf(&b, "- `%s`: `%s`\n", f.Key, strings.Join(f.Later, "`, `"))
+		}
+	}
+	fmt.Fprintf(&b, "- the keys `%s` and `faults`\n- the metrics `%s`\n", strings.Join(laterKeys, "`, `"), strings.Join(laterMetrics, "`, `"))
 	return b.Bytes()
 }
 

@@ -1,8 +1,11 @@
 package scenarios
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gdisim/stage"
@@ -16,7 +19,21 @@ type object = map[string]any
 // on another or on a file.
 func Schema() []byte {
 	t := fieldTable()
-	defs := object{"distribution": distributionSchema(), "text": object{"type": []string{"string", "number", "boolean"}}}
+	scalar := object{"type": []string{"string", "number", "boolean"}}
+	defs := object{
+		"text": scalar, "distribution": distributionSchema(),
+		"range": closed(object{"from": scalar, "to": scalar, "factor": object{"type": "integer", "minimum": 2}}, "from", "to", "factor"),
+	}
+	for k := Duration; k <= Text; k++ {
+		if kinds[k].pattern == "" {
+			continue
+		}
+		s := object{"type": "string", "pattern": kinds[k].pattern}
+		if kinds[k].bare0 {
+			s = object{"anyOf": []any{object{"const": 0}, s}}
+		}
+		defs[k.String()] = s
+	}
 	sweep, at := object{}, object{}
 	sweepPaths, atPaths := object{}, object{}
 	for i := range t.fields {
@@ -57,11 +74,45 @@ func Schema() []byte {
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "gdisim scenario"
 	root["definitions"] = defs
-	out, err := json.MarshalIndent(root, "", " ")
+	var b bytes.Buffer
+	writeJSON(&b, root, "")
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// writeJSON breaks only objects and lists that do not fit a line.
+func writeJSON(b *bytes.Buffer, v any, indent string) {
+	line, err := json.Marshal(v)
 	if err != nil {
-		panic("scenarios: " + err.Error()) // maps, strings and numbers only
+		panic("scenarios: " + err.Error()) // maps, lists, strings and numbers only
 	}
-	return append(out, '\n')
+	if len(indent)+len(line) <= 160 {
+		b.Write(line)
+		return
+	}
+	sep := "\n" + indent + " "
+	switch v := v.(type) {
+	case object:
+		b.WriteByte('{')
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			b.WriteString(sep)
+			writeJSON(b, key, "")
+			b.WriteString(": ")
+			writeJSON(b, v[key], indent+" ")
+			sep = ",\n" + indent + " "
+		}
+		b.WriteString("\n" + indent + "}")
+	case []any:
+		b.WriteByte('[')
+		for _, item := range v {
+			b.WriteString(sep)
+			writeJSON(b, item, indent+" ")
+			sep = ",\n" + indent + " "
+		}
+		b.WriteString("\n" + indent + "]")
+	default:
+		b.Write(line)
+	}
 }
 
 func ref(name string) object { return object{"$ref": "#/definitions/" + name} }
@@ -102,18 +153,21 @@ func (k Kind) schema() object {
 	case Text:
 		return ref("text")
 	}
-	s := object{"type": "string", "pattern": kinds[k].pattern}
-	if kinds[k].bare0 {
-		return object{"anyOf": []any{object{"const": 0}, s}}
-	}
-	return s
+	return ref(k.String())
 }
 
 // schema is the field's definition: any one value of it.
 func (f *Field) schema() object {
 	one := f.Kind.schema()
 	if f.Kind == Enum {
-		one = object{"enum": f.Enum}
+		var words []any
+		for _, w := range f.Enum {
+			words = append(words, w)
+			if w == "true" || w == "false" { // which YAML reads as switches
+				words = append(words, w == "true")
+			}
+		}
+		one = object{"enum": words}
 	}
 	if f.Kind == Count {
 		t := fieldTable()
@@ -131,7 +185,7 @@ func (f *Field) schema() object {
 	if f.Dist {
 		choices = append(choices, ref("distribution"))
 	}
-	if len(choices) > 1 {
+	if len(choices) > 1 || one["$ref"] != nil { // nothing counts beside a $ref
 		one = object{"anyOf": choices}
 	}
 	one["description"] = f.describe()
@@ -153,12 +207,11 @@ func (f *Field) hasRange() bool {
 
 // axisSchema is a list of the field's values, or a range.
 func (f *Field) axisSchema() object {
-	list := object{"type": "array", "minItems": 1, "uniqueItems": true, "items": ref(f.Key)}
+	list := object{"type": "array", "minItems": 1, "items": ref(f.Key)}
 	if !f.hasRange() {
 		return list
 	}
-	span := closed(object{"from": ref(f.Key), "to": ref(f.Key), "factor": object{"type": "integer", "minimum": 2}}, "from", "to", "factor")
-	return object{"anyOf": []any{list, span}}
+	return object{"anyOf": []any{list, ref("range")}}
 }
 
 func distributionSchema() object {

@@ -70,7 +70,7 @@ func TestSchemaAgreesWithLoader(t *testing.T) {
 func TestSchemaOfEveryField(t *testing.T) {
 	schema := compiled(t)
 	for _, f := range Fields() {
-		for _, text := range []string{sample(t, &f), f.Default, f.Min, f.Max, "{nonsense: 1}"} {
+		for _, text := range append([]string{sample(t, &f), f.Default, f.Min, f.Max, "{nonsense: 1}"}, f.Enum...) {
 			if text == "" {
 				continue
 			}

@@ -58,3 +58,6 @@ func (d Duration) String() string {
 	}
 	panic("sim: no unit below one picosecond")
 }
+
+// Seconds returns d in seconds.
+func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }

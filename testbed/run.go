@@ -3,6 +3,10 @@ package testbed
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
 
 	"gdisim/result"
 	"gdisim/scenarios"
@@ -12,10 +16,131 @@ import (
 type Options struct {
 	Breakdown bool                  // record spans
 	Workers   int                   // points at the same time; 0: all cores
-	Progress  func(done, total int) // may be nil
+	Progress  func(done, total int) // called from one goroutine at a time; may be nil
 }
 
-// Run is not written yet.
-func Run(_ context.Context, _ *scenarios.Scenario, _ Options) (*result.Result, error) {
-	return nil, errors.New("testbed: not available yet")
+// Run runs every point of the scenario. When ctx ends early, the result holds
+// the finished points, Partial is set and the error is ctx's. Other errors
+// name the path and key that the scenario combines in a way that no machine
+// could; the result is nil then.
+func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
+	points := s.Points()
+	res := &result.Result{Schema: result.Schema, Backend: "sim", Name: s.Name, Title: s.Title, Source: s.File, Digest: s.Digest, Seed: s.Seed, Notices: append([]string(nil), s.Notices...)}
+	workers := o.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	type done struct {
+		point  int
+		out    result.Point
+		counts counts
+		errs   []error
+	}
+	jobs := make(chan int)
+	results := make(chan done)
+	var wg sync.WaitGroup
+	for range min(workers, len(points)) {
+		wg.Go(func() {
+			for i := range jobs {
+				d := done{point: i, out: result.Point{Index: points[i].Index}}
+				for _, a := range points[i].At {
+					d.out.At = append(d.out.At, result.Setting{Key: a.Key, Value: a.Value})
+				}
+				for p := range s.Paths {
+					if ctx.Err() != nil {
+						break
+					}
+					r := &runner{ctx: ctx, cfg: s.Config(i, p), seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
+					out, err := r.safely()
+					if err != nil && ctx.Err() == nil {
+						d.errs = append(d.errs, fmt.Errorf("paths.%s: %w", s.Paths[p].Name, err))
+						continue
+					}
+					out.Name, out.Stack, out.Hardware = s.Paths[p].Name, s.Paths[p].Stack, s.Hardware
+					d.out.Paths = append(d.out.Paths, out)
+					d.counts.add(r.counts)
+				}
+				results <- d
+			}
+		})
+	}
+	go func() {
+		defer close(jobs)
+		for i := range points {
+			select {
+			case jobs <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go func() {
+		wg.Wait()
+		close(results)
+	}()
+
+	finished := make([]*done, len(points))
+	n := 0
+	for d := range results {
+		if len(d.out.Paths)+len(d.errs) < len(s.Paths) {
+			continue // cut short
+		}
+		finished[d.point] = &d
+		n++
+		if o.Progress != nil {
+			o.Progress(n, len(points))
+		}
+	}
+	var errs []error
+	seen := map[string]bool{}
+	for _, d := range finished {
+		if d == nil {
+			continue
+		}
+		for _, e := range d.errs {
+			if !seen[e.Error()] {
+				seen[e.Error()] = true
+				errs = append(errs, e)
+			}
+		}
+		res.Points = append(res.Points, d.out)
+		res.Messages += d.counts.messages
+		res.Events += d.counts.events
+		for _, t := range d.counts.notices {
+			if !seen[t] {
+				seen[t] = true
+				res.Notices = append(res.Notices, t)
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if n < len(points) {
+		res.Partial = true
+		return res, ctx.Err()
+	}
+	return res, nil
+}
+
+type counts struct {
+	messages, events uint64
+	notices          []string
+}
+
+func (c *counts) add(d counts) {
+	c.messages += d.messages
+	c.events += d.events
+	c.notices = append(c.notices, d.notices...)
+}
+
+// safely runs one path at one point; a broken invariant of a model becomes an
+// error with its stack instead of ending a whole sweep.
+func (r *runner) safely() (out result.Path, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = fmt.Errorf("broken invariant, please report: %v\n%s", x, debug.Stack())
+		}
+	}()
+	return r.run()
 }

@@ -35,15 +35,29 @@ type Run struct {
 	Samples [stage.MetricCount][]sim.Duration
 	// Messages counts all messages that completed, warm-up included.
 	Messages uint64
+	// Finished counts the foreground's steps, as a sign of life.
+	Finished uint64
+	// OnMeasure is called when the first measured operation begins; may be nil.
+	OnMeasure func()
+	// Begin is when that was.
+	Begin    sim.Time
+	measured bool
 	open     int
 }
 
 // Open returns the number of clients that have not finished.
 func (r *Run) Open() int { return r.open }
 
-// begin starts an operation: recorded if measured.
-func (r *Run) begin(measured bool) sim.Cause {
-	if measured && r.Rec != nil {
+// begin starts an operation, recorded if asked for.
+func (r *Run) begin(measured, record bool) sim.Cause {
+	if measured && !r.measured {
+		r.measured = true
+		r.Begin = r.Eng.Now()
+		if r.OnMeasure != nil {
+			r.OnMeasure()
+		}
+	}
+	if record && r.Rec != nil {
 		return r.Rec.Begin(r.Eng.Now())
 	}
 	return r.Owner
@@ -87,6 +101,7 @@ func (p *Put) Start(src, dst Thread) {
 }
 
 func (p *Put) next() {
+	p.run.Finished++
 	if p.left == 0 {
 		p.run.finish()
 		return
@@ -102,7 +117,7 @@ func (p *Put) next() {
 		p.pending = 2
 		p.dst.AwaitData(sim.Cause{})
 	}
-	p.src.Post(p.run.begin(p.measured))
+	p.src.Post(p.run.begin(p.measured, p.measured))
 }
 
 // Posted marks the issue and waits for the completion.
@@ -179,6 +194,7 @@ func (p *PingPong) Start(me Thread) {
 }
 
 func (p *PingPong) next() {
+	p.run.Finished++
 	if p.left == 0 {
 		p.run.finish()
 		return
@@ -189,7 +205,7 @@ func (p *PingPong) next() {
 		p.warm--
 	}
 	p.at = p.run.Eng.Now()
-	p.me.Post(p.run.begin(p.measured))
+	p.me.Post(p.run.begin(p.measured, p.measured))
 }
 
 // Posted looks for the reply, after the completion if the stack does so.
@@ -361,7 +377,7 @@ func (s *Stream) next() {
 		if warm {
 			g.seq++
 		}
-		c := s.run.begin(record)
+		c := s.run.begin(warm, record)
 		s.begun.push(begun{at: s.run.Eng.Now(), cause: c, measured: warm && g.Metric != stage.NoMetric})
 		s.out += b
 		s.me.Post(c)
@@ -391,6 +407,9 @@ func (s *Stream) Completed(c sim.Cause) {
 func (s *Stream) complete(c sim.Cause) {
 	g := s.group
 	b := s.begun.pop()
+	if s.left >= 0 {
+		s.run.Finished++
+	}
 	n := s.me.Batch()
 	s.out -= n
 	s.run.Messages += uint64(n)

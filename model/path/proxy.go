@@ -449,3 +449,6 @@ func (p *ProxyPath) Busy() sim.Duration {
 	}
 	return d
 }
+
+// Workers returns the number of worker threads, each of which keeps a core.
+func (p *ProxyPath) Workers() int { return len(p.workers) }

@@ -1,0 +1,258 @@
+package testbed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gdisim/model/path"
+	"gdisim/result"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/workload"
+)
+
+// findings gathers verdicts of a run, one per kind and grade.
+type findings struct{ list []result.Finding }
+
+func newFindings() *findings { return &findings{} }
+
+func (f *findings) add(k stage.Finding, g stage.Grade, at sim.Time) {
+	for i := range f.list {
+		if f.list[i].Finding == k && f.list[i].Grade == g {
+			f.list[i].Count++
+			return
+		}
+	}
+	t := advice[k]
+	f.list = append(f.list, result.Finding{Finding: k, Grade: g, Count: 1, First: at, Cause: t.cause, Avoid: t.avoid})
+}
+
+var advice = map[stage.Finding]struct{ cause, avoid string }{
+	stage.StaleDescriptor: {
+		"no fence orders the WQE's stores before the doorbell, in the memory where the queue lives",
+		"fence: gpu with queues in GPU memory, system with queues in host memory",
+	},
+	stage.Deadlock: {"initiators wait and nothing is left that could wake them", "see the path's error for who waits"},
+}
+
+// collect adds a run's measurements to the path's result.
+func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, background *workload.Group, rec *sim.Recorder, find *findings, fwd side, sms int) {
+	for _, f := range find.list {
+		r.finding(f)
+	}
+	for k := stage.NoMetric; k < stage.MetricCount; k++ {
+		if s := run.Samples[k]; len(s) > 0 {
+			mt := result.Summarise(s)
+			mt.Metric = k
+			r.out.Metrics = append(r.out.Metrics, mt)
+			if rec != nil {
+				r.breakdowns(k, rec)
+			}
+		}
+	}
+	window := m.env.Eng.Now().Sub(run.Begin)
+	messages := int(run.Messages)
+	value := func(k stage.Metric, v float64) {
+		r.rates = append(r.rates, result.Metric{Metric: k, Value: v})
+	}
+	if group != nil {
+		n, w := group.Rate()
+		if w > 0 {
+			rate := float64(n) / w.Seconds()
+			value(stage.MessageRate, rate/1e6)
+			value(stage.Goodput, rate*float64(p.msg.Bytes)/1e9)
+		}
+		messages, window = n, w
+	}
+	if background != nil {
+		if n, w := background.Rate(); w > 0 {
+			value(stage.BackgroundRate, float64(n)/w.Seconds()/1e6)
+		}
+	}
+	if r.out.Cost.Window > 0 {
+		return // costs are those of the first run: puts, not their ping-pong
+	}
+	cores := 0.0
+	if x, ok := fwd.(proxySide); ok {
+		cores = float64(x.Workers())
+		if k := r.cfg.Count("host.competing.threads"); r.cfg.Enum("host.proxy.core") == "shared" {
+			cores /= float64(k + 1)
+		}
+	}
+	c := result.Cost{Window: window, Messages: messages, CPUCores: cores, CPUBusy: fwd.busy(), SMs: sms, Doorbells: m.nics[0].Doorbells, WQEFetches: m.nics[0].WQEFetches}
+	for _, k := range []stage.Metric{stage.Issue, stage.PutCompletion, stage.Get} {
+		// A thread that posts or waits keeps its SM: the time of its calls.
+		for _, d := range run.Samples[k] {
+			if k != stage.Issue {
+				c.SMBusy += d
+			}
+		}
+	}
+	if group != nil {
+		c.SMBusy = sim.Duration(sms) * window
+	}
+	total := float64(m.env.Eng.Now())
+	for _, b := range m.buses {
+		for _, t := range b.Traffic() {
+			c.Links = append(c.Links, result.Link{Name: t.Name, TLPs: t.TLPs, Bytes: t.Bytes, Busy: float64(t.Busy) / total})
+		}
+	}
+	for _, t := range m.net.Traffic() {
+		c.Links = append(c.Links, result.Link{Name: t.Name, TLPs: t.Packets, Bytes: t.Bytes, Busy: float64(t.Busy) / total})
+	}
+	r.out.Cost = c
+	value(stage.CPUCores, cores)
+	value(stage.SMCount, float64(sms))
+}
+
+func (r *runner) finding(f result.Finding) {
+	for i := range r.out.Findings {
+		if g := &r.out.Findings[i]; g.Finding == f.Finding && g.Grade == f.Grade {
+			g.Count += f.Count
+			return
+		}
+	}
+	r.out.Findings = append(r.out.Findings, f)
+}
+
+// key of a stage's row: a stage of another node is a row of its own.
+type key struct {
+	stage stage.Stage
+	node  uint8
+}
+
+// breakdowns walks every recorded operation back from the metric's end.
+func (r *runner) breakdowns(k stage.Metric, rec *sim.Recorder) {
+	type op struct {
+		rec   *sim.Record
+		mark  sim.Mark
+		total sim.Duration
+	}
+	var ops []op
+	records := rec.Records()
+	for i := range records {
+		for _, mk := range records[i].Marks {
+			if mk.Metric == uint8(k) {
+				ops = append(ops, op{&records[i], mk, records[i].Total(mk)})
+			}
+		}
+	}
+	if len(ops) == 0 {
+		return
+	}
+	b := result.Breakdown{Metric: k}
+	sums := map[key]sim.Duration{}
+	var order []key // of first sight; the p50 operation's own comes first
+	at := func(o *op, s sim.Step) key {
+		sp := o.rec.Spans[s.Span-1]
+		return key{stage.Stage(s.Stage), sp.Node}
+	}
+	for i := range ops {
+		o := &ops[i]
+		b.MeanTotal += o.total
+		o.rec.Walk(o.mark, func(s sim.Step) {
+			q := at(o, s)
+			if _, ok := sums[q]; !ok {
+				order = append(order, q)
+			}
+			sums[q] += s.Time
+		})
+	}
+	n := sim.Duration(len(ops))
+	b.MeanTotal /= n
+	slices.SortStableFunc(ops, func(x, y op) int { return cmp.Compare(x.total, y.total) })
+	mid := &ops[result.Rank(len(ops), 500)]
+	b.Total = mid.total
+
+	rows := map[key]*result.StageTime{}
+	var seq []key
+	onWalk := map[sim.SpanID]bool{}
+	mid.rec.Walk(mid.mark, func(s sim.Step) {
+		q := at(mid, s)
+		onWalk[s.Span] = true
+		t := rows[q]
+		if t == nil {
+			t = &result.StageTime{Stage: q.stage, Lane: q.stage.Lane(), Node: int(q.node)}
+			rows[q] = t
+			seq = append(seq, q)
+		}
+		t.Time += s.Time
+		t.N++
+	})
+	slices.Reverse(seq)
+	for _, q := range order {
+		if rows[q] == nil {
+			rows[q] = &result.StageTime{Stage: q.stage, Lane: q.stage.Lane(), Node: int(q.node)}
+			seq = append(seq, q)
+		}
+	}
+	for _, q := range seq {
+		t := rows[q]
+		t.Mean = sums[q] / n
+		if t.Time > 0 || t.Mean > 0 {
+			b.Stages = append(b.Stages, *t)
+		}
+	}
+	b.Overlaps = overlaps(mid.rec, mid.mark, onWalk)
+	r.out.Breakdowns = append(r.out.Breakdowns, b)
+	for _, w := range []struct {
+		name     string
+		permille int
+	}{{"p50", 500}, {"p99", 990}, {"max", 1000}} {
+		o := &ops[result.Rank(len(ops), w.permille)]
+		r.out.Graphs = append(r.out.Graphs, graph(k, w.name, o.rec, o.mark, rec))
+	}
+}
+
+// overlaps sums, per stage and node, the work of the operation that the metric
+// did not wait for: beside its walk, and after its end.
+func overlaps(rec *sim.Record, m sim.Mark, onWalk map[sim.SpanID]bool) []result.Overlap {
+	end := rec.Begin.Add(rec.Total(m))
+	rows := map[key]*result.Overlap{}
+	var seq []key
+	for i := range rec.Spans {
+		s := &rec.Spans[i]
+		if onWalk[sim.SpanID(i+1)] || s.End == s.Start {
+			continue
+		}
+		q := key{stage.Stage(s.Stage), s.Node}
+		o := rows[q]
+		if o == nil {
+			o = &result.Overlap{Stage: q.stage, Node: int(q.node)}
+			rows[q] = o
+			seq = append(seq, q)
+		}
+		in := max(0, min(s.End, end).Sub(s.Start))
+		o.Time += in
+		o.After += s.End.Sub(s.Start) - in
+	}
+	out := make([]result.Overlap, len(seq))
+	for i, q := range seq {
+		out[i] = *rows[q]
+	}
+	return out
+}
+
+// graph copies an operation's spans, times from its begin.
+func graph(k stage.Metric, which string, rec *sim.Record, m sim.Mark, all *sim.Recorder) result.Graph {
+	on := map[sim.SpanID]bool{}
+	rec.Walk(m, func(s sim.Step) { on[s.Span] = true })
+	g := result.Graph{Metric: k, Which: which, Total: rec.Total(m)}
+	for i, s := range rec.Spans {
+		blocker := ""
+		if s.Blocker > 0 {
+			blocker = fmt.Sprintf("operation %d", s.Blocker)
+		} else if s.Blocker < 0 {
+			blocker = all.OwnerName(s.Blocker)
+		}
+		g.Spans = append(g.Spans, result.Span{
+			Stage: stage.Stage(s.Stage), Wait: stage.Stage(s.Wait), Lane: stage.Lane(s.Lane), Node: int(s.Node),
+			Arrival: s.Arrival.Sub(rec.Begin), Start: s.Start.Sub(rec.Begin), End: s.End.Sub(rec.Begin),
+			Pred: int(s.Pred) - 1, Blocker: blocker, OnWalk: on[sim.SpanID(i+1)],
+		})
+	}
+	return g
+}
+
+var _ path.Client = (*workload.Put)(nil)

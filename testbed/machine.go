@@ -1,0 +1,191 @@
+package testbed
+
+import (
+	"fmt"
+
+	"gdisim/model/cpu"
+	"gdisim/model/fabric"
+	"gdisim/model/gpu"
+	"gdisim/model/nic"
+	"gdisim/model/path"
+	"gdisim/model/pcie"
+	"gdisim/scenarios"
+	"gdisim/sim"
+)
+
+// machine is the cluster of one run.
+type machine struct {
+	env   *path.Env
+	buses []*pcie.Fabric
+	nics  []*nic.NIC
+	net   *fabric.Network
+	gpus  []*gpu.Config
+	rands sim.Streams
+}
+
+// priced resolves a cost at a clock.
+func priced(c scenarios.CostSpec, hz int64) sim.Delay {
+	// milli-cycles / Hz in ps: x 1e12 / 1e3.
+	return c.Fixed.Plus(sim.Duration((c.MilliCycles*1_000_000_000 + hz/2) / hz))
+}
+
+// build assembles two nodes for one path at one point. Component names carry no
+// path, so that the paths of a point draw the same random numbers.
+func (r *runner) build(rec *sim.Recorder) (*machine, error) {
+	c := r.cfg
+	eng := sim.New()
+	m := &machine{rands: sim.NewStreams(r.seed, r.point)}
+	nodes := c.Count("cluster.nodes")
+	hops := 1
+	if c.Enum("cluster.fabric.kind") == "back-to-back" {
+		hops = 0
+	}
+	transport, _ := fabric.ParseTransport(c.Enum("hardware.fabric.transport"))
+	net, err := fabric.New(eng, rec, m.rands.Stream("fabric"), nodes, fabric.Config{
+		Transport: transport, Rate: c.Rate("hardware.fabric.rate"), Hops: hops,
+		SwitchLatency: c.Delay("hardware.fabric.switch"), CableLatency: c.Delay("hardware.fabric.cable"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.net = net
+	core, uncore := clocks(c)
+	bus := pcieConfig(c, uncore)
+	nicCfg := nicConfig(c)
+	gpuCfg := gpuConfig(c)
+	cpuCfg := cpuConfig(c, core, uncore)
+	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, BlueFlame: nicCfg.BlueFlame}
+	for i := range nodes {
+		name := fmt.Sprintf("node%d", i)
+		b, err := pcie.New(eng, rec, m.rands.Stream(name+".pcie"), name, bus)
+		if err != nil {
+			return nil, err
+		}
+		n, err := nic.New(eng, rec, m.rands.Stream(name+".nic"), i, nicCfg, b, net)
+		if err != nil {
+			return nil, err
+		}
+		m.buses, m.nics, m.gpus = append(m.buses, b), append(m.nics, n), append(m.gpus, gpuCfg)
+		m.env.Nodes = append(m.env.Nodes, &path.Node{
+			Index: i, Bus: b, NIC: n, GPU: gpuCfg, Rand: m.rands.Stream(name + ".gpu"),
+			Core: func(w int) *cpu.Core {
+				rng := m.rands.Stream(fmt.Sprintf("%s.core%d", name, w))
+				return cpu.NewCore(cpuCfg, rng, outages(c, rng.Int64N)...)
+			},
+		})
+	}
+	nic.Connect(m.nics)
+	return m, nil
+}
+
+// clocks returns the core's and the uncore's frequency in Hz. An uncore that is
+// not named follows the core's state; a core frequency means a loaded socket.
+func clocks(c *scenarios.Config) (core, uncore int64) {
+	state := c.Enum("host.clock")
+	switch state {
+	case "cold":
+		core = c.Hz("hardware.cpu.clock.cold")
+	case "warm":
+		core = c.Hz("hardware.cpu.clock.warm")
+	default:
+		core = c.Hz("host.clock")
+	}
+	u := c.Enum("host.uncore")
+	if u == "auto" {
+		u = state
+	}
+	switch u {
+	case "cold":
+		return core, c.Hz("hardware.cpu.uncore.cold")
+	case "warm":
+		return core, c.Hz("hardware.cpu.uncore.warm")
+	}
+	if hz := c.Hz("host.uncore"); hz > 0 {
+		return core, hz
+	}
+	return core, c.Hz("hardware.cpu.uncore.warm")
+}
+
+// outages are what takes a proxy's core away.
+func outages(c *scenarios.Config, phase func(int64) int64) []cpu.Outage {
+	var out []cpu.Outage
+	if p, l := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); l > 0 {
+		out = append(out, cpu.Outage{Period: p, Length: l, Phase: sim.Duration(phase(int64(p)))})
+	}
+	if c.Enum("host.proxy.core") == "shared" {
+		k := sim.Duration(c.Count("host.competing.threads"))
+		slice := c.Duration("host.competing.slice")
+		if k > 0 {
+			p := (k + 1) * slice
+			out = append(out, cpu.Outage{Period: p, Length: k * slice, Phase: sim.Duration(phase(int64(p)))})
+		}
+	}
+	return out
+}
+
+func link(l scenarios.LinkSpec) pcie.LinkSpec {
+	return pcie.LinkSpec{MTps: int64(l.MTps), Lanes: l.Lanes}
+}
+
+func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
+	class, _ := pcie.ParseClass(c.Enum("hardware.pcie.path.gpu_nic"))
+	p := pcie.Config{
+		Class:   class,
+		GPULink: link(c.Link("hardware.pcie.gpu_link")), NICLink: link(c.Link("hardware.pcie.nic_link")), UpLink: link(c.Link("hardware.pcie.up_link")),
+		MPS: c.Bytes("hardware.pcie.mps"), MRRS: c.Bytes("hardware.pcie.mrrs"), RCB: c.Bytes("hardware.pcie.rcb"),
+		RequestHeader: c.Bytes("hardware.pcie.header.request"), CompletionHeader: c.Bytes("hardware.pcie.header.completion"),
+		DLLPShare:   c.Ratio("hardware.pcie.dllp"),
+		LinkLatency: c.Delay("hardware.pcie.link_latency"), SwitchLatency: c.Delay("hardware.pcie.switch_latency"), RootLatency: c.Delay("hardware.pcie.root_latency"),
+		PostedCredits: c.Count("hardware.pcie.credits.posted"), NonPostedCredits: c.Count("hardware.pcie.credits.non_posted"), CompletionCredits: c.Count("hardware.pcie.credits.completion"),
+	}
+	switch class {
+	case pcie.NODE:
+		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
+	case pcie.SYS:
+		p.SocketLatency = c.Delay("hardware.pcie.socket_latency")
+		p.SocketP2PRate = c.Rate("hardware.pcie.socket_p2p_rate")
+	case pcie.C2C:
+		p.C2CRate = c.Rate("hardware.pcie.c2c_rate")
+	}
+	p.Tags[pcie.GPU], p.Tags[pcie.NIC] = c.Count("hardware.gpu.pcie.tags"), c.Count("hardware.nic.pcie.tags")
+	p.Units[pcie.GPU] = pcie.Timing{Egress: c.Delay("hardware.gpu.pcie.egress"), Read: c.Delay("hardware.gpu.pcie.read"), Write: c.Delay("hardware.gpu.pcie.write"), Return: c.Delay("hardware.gpu.pcie.return")}
+	p.Units[pcie.NIC] = pcie.Timing{Egress: c.Delay("hardware.nic.pcie.egress"), Write: c.Delay("hardware.nic.pcie.write"), Return: c.Delay("hardware.nic.pcie.return")}
+	p.Units[pcie.Host] = pcie.Timing{Read: c.Delay("hardware.host.pcie.read"), Write: c.Delay("hardware.host.pcie.write")}
+	p.Units[pcie.CPU] = pcie.Timing{Egress: priced(c.Cost("hardware.cpu.egress"), uncore)}
+	return p
+}
+
+func nicConfig(c *scenarios.Config) nic.Config {
+	return nic.Config{
+		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
+		AckLatency: c.Delay("hardware.nic.ack"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
+		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
+		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
+		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
+	}
+}
+
+func gpuConfig(c *scenarios.Config) *gpu.Config {
+	hz := c.Hz("hardware.gpu.sm_clock")
+	cost := func(key string) sim.Delay { return priced(c.Cost("hardware.gpu."+key), hz) }
+	half := "." + c.Enum("hardware.gpu.placement")
+	return &gpu.Config{
+		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
+		Build: cost("build"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
+		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
+		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"),
+		Routine: cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
+	}
+}
+
+func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
+	if c.Enum("host.proxy.core") == "smt-sibling" {
+		core = int64(float64(core) / c.Ratio("hardware.cpu.smt_factor"))
+	}
+	onCore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), core) }
+	onUncore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), uncore) }
+	return &cpu.Config{
+		Loop: onCore("loop"), Check: onCore("check"), Miss: onUncore("miss"), Rewrite: onUncore("rewrite"), Dequeue: onCore("dequeue"), Build: onCore("build"),
+		Post: onCore("post"), Flush: onUncore("flush"), PollEmpty: onCore("poll_empty"), PollCQE: onCore("poll_cqe"), Publish: onCore("publish"),
+	}
+}

@@ -1,0 +1,458 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gdisim/model/gpu"
+	"gdisim/model/path"
+	"gdisim/model/pcie"
+	"gdisim/result"
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/workload"
+)
+
+// runner runs one path at one point.
+type runner struct {
+	ctx       context.Context
+	cfg       *scenarios.Config
+	seed      uint64
+	point     uint64
+	breakdown bool
+	counts    counts
+	out       result.Path
+	rates     []result.Metric
+}
+
+// thread is an initiating thread of either protocol.
+type thread interface {
+	workload.Thread
+	path.Receiver
+	SendTo(path.Receiver)
+	SM() int
+}
+
+// side is one node's half of a path: it makes threads that initiate there.
+type side interface {
+	thread(sm *gpu.SM, smID, queue int, client path.Client) thread
+	busy() sim.Duration
+}
+
+type doorbellSide struct{ *path.DoorbellPath }
+
+func (d doorbellSide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
+	return d.NewThread(sm, smID, q, c)
+}
+func (doorbellSide) busy() sim.Duration { return 0 }
+
+type proxySide struct{ *path.ProxyPath }
+
+func (p proxySide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
+	return p.NewThread(sm, smID, q, c)
+}
+func (p proxySide) busy() sim.Duration { return p.Busy() }
+
+// shape is how many threads post, in what portions, to how many queues.
+type shape struct {
+	agents  int // threads, or warps that act as one
+	perCTA  int
+	batch   int // messages per post
+	queues  int // QPs or rings
+	workers int
+}
+
+// plan is what a run is made of, read from the configuration once.
+type plan struct {
+	kind       string
+	msg        path.Message
+	proxy      bool
+	doorbell   path.Doorbell
+	prox       path.Proxy
+	fg, bg     shape
+	background bool
+	bgMsg      path.Message
+	shared     bool
+	window     int
+	bgWindow   int
+	iterations int
+	warmup     int
+}
+
+// plan reads the path's and the workload's keys, and refuses combinations that
+// no machine could run.
+func (r *runner) plan() (*plan, error) {
+	c := r.cfg
+	p := &plan{
+		kind: c.Enum("workload.kind"), msg: path.Message{Bytes: c.Bytes("workload.bytes")}, window: c.Count("workload.outstanding"),
+		iterations: c.Count("workload.iterations"), warmup: c.Count("workload.warmup"), proxy: c.Enum("path.protocol") == "cpu-proxy",
+	}
+	switch p.kind {
+	case "get":
+		p.msg.Get = true
+	case "put-signal":
+		p.msg.Signal = path.SignalWrite
+		if c.Enum("path.signal") == "atomic" {
+			p.msg.Signal = path.SignalAtomic
+		}
+	}
+	counts := path.Counts{
+		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
+		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), DescriptorSt: 1,
+	}
+	payload := pcie.GPU
+	if c.Enum("path.payload_in") == "host" {
+		payload = pcie.Host
+	}
+	warp := c.Count("hardware.gpu.warp")
+	wqes := c.Count("workload.wqes_per_doorbell")
+	var err error
+	if p.proxy {
+		handoff, _ := path.ParseHandoff(c.Enum("path.proxy.handoff"))
+		in := pcie.Host
+		if c.Enum("path.proxy.completion_in") == "gpu" {
+			in = pcie.GPU
+		}
+		p.prox = path.Proxy{
+			Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
+			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, ReplyAfterCompletion: c.Bool("path.reply_after_completion"), Counts: counts,
+			DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
+		}
+		p.prox.Workers = c.Count("host.proxy.threads")
+		if c.Has("path.proxy.workers") {
+			p.prox.Workers = c.Count("path.proxy.workers")
+		}
+		p.fg, err = r.proxyShape("workload.initiators.", handoff, wqes)
+	} else {
+		if !c.Has("path.fence") {
+			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
+		}
+		fence, _ := path.ParseFence(c.Enum("path.fence"))
+		posting, _ := path.ParsePosting(c.Enum("path.posting"))
+		queues := pcie.GPU
+		if c.Enum("path.queues_in") == "host" {
+			queues = pcie.Host
+		}
+		p.doorbell = path.Doorbell{Fence: fence, Inline: c.Bool("path.inline"), Posting: posting, Queues: queues, Payload: payload, Counts: counts, RingUnit: wqes}
+		switch c.Enum("path.record") {
+		case "true":
+			p.doorbell.Record = true
+		case "auto":
+			p.doorbell.Record = fence != path.FenceNone && fence != path.FenceGPU && fence != path.FenceGPURelease
+		}
+		p.fg, err = r.doorbellShape("workload.initiators.", posting, wqes, warp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.kind != "stream" {
+		if p.window != 1 {
+			return nil, fmt.Errorf("workload.outstanding: %d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
+		}
+	} else if p.window < p.fg.batch {
+		return nil, fmt.Errorf("workload.outstanding: %d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
+	}
+	if c.Has("workload.background.kind") {
+		if p.kind == "stream" {
+			return nil, errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")
+		}
+		p.background = true
+		p.shared = c.Enum("workload.background.queue") == "shared"
+		p.bgWindow = c.Count("workload.background.outstanding")
+		p.bgMsg = path.Message{Bytes: c.Bytes("workload.background.bytes")}
+		if p.bgMsg.Bytes != p.msg.Bytes {
+			return nil, fmt.Errorf("workload.background.bytes: %d B beside messages of %d B (want the same size; others are not available yet)", p.bgMsg.Bytes, p.msg.Bytes)
+		}
+		if p.proxy {
+			p.bg, err = r.proxyShape("workload.background.initiators.", p.prox.Handoff, 1)
+		} else {
+			p.bg, err = r.doorbellShape("workload.background.initiators.", p.doorbell.Posting, 1, warp)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.shared && !p.proxy && p.doorbell.Posting == path.PostSingle {
+			p.doorbell.Posting = path.PostLock
+			r.note("paths that post with one thread a queue take a lock where the background shares their queue")
+		}
+		if p.shared && p.proxy && p.prox.Handoff == path.HandoffSingleProducer {
+			r.note("a ring with hand-off single-producer that the background shares is assumed to cost its producers nothing")
+		}
+	}
+	return p, nil
+}
+
+func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }
+
+func (r *runner) doorbellShape(prefix string, posting path.Posting, wqes, warp int) (shape, error) {
+	c := r.cfg
+	ctas, threads := c.Count(prefix+"ctas"), c.Count(prefix+"threads")
+	s := shape{agents: ctas * threads, perCTA: threads, batch: wqes, queues: 1}
+	switch posting {
+	case path.PostSingle:
+		s.queues = s.agents
+	case path.PostLock:
+	case path.PostHandoff:
+		s.batch = 1
+	case path.PostCooperative:
+		if threads%warp != 0 {
+			return s, fmt.Errorf("%sthreads: %d with posting cooperative (want a multiple of the warp's %d)", prefix, threads, warp)
+		}
+		s.perCTA = threads / warp
+		s.agents = ctas * s.perCTA
+		s.batch = warp
+	}
+	if c.Has("path.qps_per_peer") {
+		s.queues = c.Count("path.qps_per_peer")
+	}
+	if posting == path.PostSingle && s.agents > s.queues {
+		return s, fmt.Errorf("qps_per_peer: %d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
+	}
+	return s, nil
+}
+
+func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, error) {
+	c := r.cfg
+	ctas, threads := c.Count(prefix+"ctas"), c.Count(prefix+"threads")
+	s := shape{agents: ctas * threads, perCTA: threads, batch: 1, queues: 1}
+	if wqes > 1 {
+		r.note("wqes_per_doorbell does not reach a proxy, whose chain limit decides (path key proxy.chain)")
+	}
+	if h == path.HandoffSingleProducer {
+		s.queues = s.agents
+	}
+	if c.Has("path.proxy.rings") {
+		s.queues = c.Count("path.proxy.rings")
+	}
+	if h == path.HandoffSingleProducer && s.agents > s.queues {
+		return s, fmt.Errorf("proxy.rings: %d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
+	}
+	return s, nil
+}
+
+// run measures the path and assembles its part of the result.
+func (r *runner) run() (result.Path, error) {
+	p, err := r.plan()
+	if err != nil {
+		return r.out, err
+	}
+	r.out.Workload = p.describe()
+	switch p.kind {
+	case "put", "put-signal":
+		if err := r.pass(p, false); err != nil {
+			return r.out, err
+		}
+		if r.out.Err == "" {
+			// Round trips are a ping-pong of the same message.
+			if err := r.pass(p, true); err != nil {
+				return r.out, err
+			}
+		}
+	default:
+		if err := r.pass(p, p.kind == "ping-pong"); err != nil {
+			return r.out, err
+		}
+	}
+	r.out.Metrics = append(r.out.Metrics, r.rates...)
+	for _, u := range r.cfg.Used() {
+		r.out.Params = append(r.out.Params, result.Param{Key: u.Key, Value: u.Value, Unit: u.Unit, Source: u.Source, Kind: u.Kind})
+	}
+	return r.out, nil
+}
+
+func (p *plan) describe() string {
+	s := fmt.Sprintf("%s %d B, %d initiator", p.kind, p.msg.Bytes, p.fg.agents)
+	if p.fg.agents > 1 {
+		s += "s"
+	}
+	s += fmt.Sprintf(", %d outstanding", p.window)
+	if p.fg.batch > 1 {
+		s += fmt.Sprintf(", %d a batch", p.fg.batch)
+	}
+	if p.background {
+		q := "reserved"
+		if p.shared {
+			q = "shared"
+		}
+		s += fmt.Sprintf(", beside %d streams (%s queue)", p.bg.agents, q)
+	}
+	return s
+}
+
+// side sets the path up on a node. Queues of the background come first.
+func (r *runner) side(m *machine, p *plan, node, peer int) (side, error) {
+	queues := p.fg.queues
+	if p.background {
+		queues += p.bg.queues
+		if p.shared {
+			queues = p.bg.queues
+		}
+	}
+	if p.proxy {
+		x := p.prox
+		x.Rings = queues
+		x.Workers = min(x.Workers, queues)
+		s, err := path.NewProxy(m.env, node, peer, x, p.msg, p.fg.batch)
+		return proxySide{s}, err
+	}
+	s, err := path.NewDoorbell(m.env, node, peer, p.doorbell, p.msg, queues, p.fg.batch, p.kind == "stream" || p.background)
+	return doorbellSide{s}, err
+}
+
+// foregroundQueue maps initiator i to its queue.
+func (p *plan) foregroundQueue(i int) int {
+	switch {
+	case !p.background:
+		return i % p.fg.queues
+	case p.shared:
+		return i % p.bg.queues
+	}
+	return p.bg.queues + i%p.fg.queues
+}
+
+// pass simulates one run: puts, or their ping-pong, or a stream.
+func (r *runner) pass(p *plan, pingPong bool) error {
+	var rec *sim.Recorder
+	if r.breakdown {
+		rec = sim.NewRecorder()
+	}
+	m, err := r.build(rec)
+	if err != nil {
+		return err
+	}
+	find := newFindings()
+	m.env.Find = find.add
+	m.nics[0].Stale = func(at sim.Time) { find.add(stage.StaleDescriptor, stage.Occurred, at) }
+	fwd, err := r.side(m, p, 0, 1)
+	if err != nil {
+		return err
+	}
+	rev, err := r.side(m, p, 1, 0)
+	if err != nil {
+		return err
+	}
+	run := &workload.Run{Eng: m.env.Eng, Rec: rec}
+	if op := rec.Owner("background or warm-up"); op != 0 {
+		run.Owner = sim.Cause{Op: op}
+	}
+	sms := make([]map[int]*gpu.SM, len(m.gpus))
+	sm := func(node, id int) *gpu.SM {
+		if sms[node] == nil {
+			sms[node] = map[int]*gpu.SM{}
+		}
+		if sms[node][id] == nil {
+			sms[node][id] = gpu.NewSM(m.gpus[node], m.env.Nodes[node].Rand)
+		}
+		return sms[node][id]
+	}
+	used := map[int]bool{}
+	smOf := func(p *plan, s shape, i, base int) int {
+		id := (base + i/s.perCTA) % m.gpus[0].SMs
+		used[id] = true
+		return id
+	}
+
+	var group *workload.Group
+	base := 0
+	var background *workload.Group
+	if p.background {
+		background = workload.NewGroup(run, stage.NoMetric, 1)
+		for n, s := range []side{fwd, rev} {
+			for i := range p.bg.agents {
+				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.bg.batch))
+				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, i%p.bg.queues, c)
+				c.Start(t)
+			}
+			if n == 0 {
+				base = (p.bg.agents + p.bg.perCTA - 1) / p.bg.perCTA
+			}
+		}
+		used = map[int]bool{}
+		run.OnMeasure = background.Open
+	}
+	var starts []func()
+	metric := stage.PutCompletion
+	switch {
+	case p.kind == "stream":
+		group = workload.NewGroup(run, stage.Loaded, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
+		for i := range p.fg.agents {
+			c := workload.NewStream(group, p.iterations, p.warmup, p.window)
+			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), i, p.foregroundQueue(i), c)
+			starts = append(starts, func() { c.Start(t) })
+		}
+	case pingPong:
+		for i := range p.fg.agents {
+			c, a := workload.NewPingPong(run, p.iterations, p.warmup), workload.NewResponder()
+			id := smOf(p, p.fg, i, base)
+			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
+			u := rev.thread(sm(1, id), id, p.foregroundQueue(i), a)
+			t.SendTo(u)
+			u.SendTo(t)
+			starts = append(starts, func() { a.Start(u); c.Start(t) })
+		}
+	default:
+		if p.msg.Get {
+			metric = stage.Get
+		}
+		for i := range p.fg.agents {
+			c := workload.NewPut(run, metric, p.iterations, p.warmup)
+			id := smOf(p, p.fg, i, base)
+			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
+			var u workload.Thread
+			if !p.msg.Get {
+				d := rev.thread(sm(1, id), id, p.foregroundQueue(i), c.Destination())
+				t.SendTo(d)
+				u = d
+			}
+			starts = append(starts, func() { c.Start(t, u) })
+		}
+	}
+	for _, f := range starts {
+		f()
+	}
+	if err := r.drive(m.env.Eng, run); err != nil {
+		return err
+	}
+	r.counts.messages += run.Messages
+	r.counts.events += m.env.Eng.Executed()
+	if background != nil {
+		background.Close()
+	}
+	if n := run.Open(); n > 0 {
+		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
+		r.out.Err = fmt.Sprintf("deadlock at %v: %d of %d initiators wait for what nothing will bring (%d doorbells rung)", m.env.Eng.Now(), n, p.fg.agents, m.nics[0].Doorbells)
+	}
+	r.collect(p, m, run, group, background, rec, find, fwd, len(used))
+	return nil
+}
+
+// recordedOps bounds the operations of a stream whose spans are kept.
+const recordedOps = 2000
+
+// stalled is how many events may pass without a message ending: a run in which
+// threads poll for ever is as dead as one without events.
+const stalled = 20_000_000
+
+// drive runs the engine until all initiators have finished, no event is left
+// or nothing ends any more, and looks at the context now and then.
+func (r *runner) drive(eng *sim.Engine, run *workload.Run) error {
+	const slice = 1 << 14
+	last, at := run.Finished, eng.Executed()
+	for {
+		for range slice {
+			if run.Open() == 0 || !eng.Step() {
+				return nil
+			}
+		}
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		if run.Finished != last {
+			last, at = run.Finished, eng.Executed()
+		} else if eng.Executed()-at > stalled {
+			return nil
+		}
+	}
+}
