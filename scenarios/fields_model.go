@@ -31,6 +31,8 @@ var modelFields = []Field{
 	{Key: "hardware.gpu.fence.full_extra", Kind: Cost, Dist: true, Text: "full fence over a release of the same scope", Used: "model/gpu"},
 	{Key: "hardware.gpu.fence.acquire", Kind: Cost, Dist: true, Text: "acquire at any scope", Used: "model/gpu"},
 	{Key: "hardware.gpu.poll", Kind: Cost, Dist: true, Text: "from one look at a word in L2 to the next", Used: "model/gpu"},
+	{Key: "hardware.gpu.poll_phase", Kind: Enum, Enum: []string{"random", "fixed"}, Default: "random", Text: "where in its period a polling loop stands when what it waits for arrives", Used: "model/gpu"},
+	{Key: "hardware.gpu.host_acquire", Kind: Cost, Dist: true, Text: "what an acquiring load of host memory costs more than a plain one", Used: "model/gpu"},
 	{Key: "hardware.gpu.routine", Kind: Cost, Dist: true, Text: "completion routine behind the look that succeeds", Used: "model/gpu"},
 	{Key: "hardware.gpu.store_visible", Kind: Cost, Dist: true, Text: "store without a fence until the NIC may see it in L2", Used: "model/gpu"},
 	{Key: "hardware.gpu.pcie.egress", Kind: Duration, Dist: true, Text: "SM store or load until it is on the GPU's PCIe link", Used: "model/pcie"},

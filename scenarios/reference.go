@@ -73,7 +73,8 @@ expect:
 ` + "```" + `
 
 A metric of time takes ` + "`.p50` (the default), `.p99`, `.p99.9`, `.max`, `.min` or `.mean`; `METRIC/STAGE` is a stage's time and `METRIC/STAGE.share`" + ` its
-part. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from.
+part. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from;
+` + "`known_miss`" + ` says why a figure is not reached, and keeps the miss from failing the file.
 
 | metric | unit | what it is |
 |---|---|---|

@@ -241,6 +241,6 @@ func expectSchema(at object) object {
 		"value": quantity, "within": quantity, "min": quantity, "max": quantity,
 		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent"}},
 		"order":  object{"type": "array", "minItems": 2, "items": text},
-		"source": text, "use": object{"enum": []string{"fitted", "checked"}}, "note": text,
+		"source": text, "use": object{"enum": []string{"fitted", "checked"}}, "note": text, "known_miss": text,
 	})
 }

@@ -173,8 +173,9 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
 		Build: cost("build"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
-		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"),
-		Routine: cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
+		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),
+		FixedPhase: c.Enum("hardware.gpu.poll_phase") == "fixed",
+		Routine:    cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
 	}
 }
 

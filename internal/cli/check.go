@@ -132,7 +132,7 @@ func checkAll(cmd *cobra.Command, b backend, ss []*scenarios.Scenario, workers i
 	for i, s := range ss {
 		if len(s.Expect) == 0 {
 			if !quiet {
-				fmt.Fprintf(stderr, "%s expects nothing\n", s.File)
+				say(stderr, "%s expects nothing\n", s.File)
 			}
 			continue
 		}
@@ -141,7 +141,7 @@ func checkAll(cmd *cobra.Command, b backend, ss []*scenarios.Scenario, workers i
 		case err != nil && cmd.Context().Err() != nil:
 			return nil, &failure{fmt.Errorf("interrupted in file %d of %d; nothing is written", i+1, len(ss))}
 		case err != nil:
-			return nil, &failure{fmt.Errorf("%s: %w", s.File, err)}
+			return nil, impossible(s, err)
 		}
 		vs = append(vs, check.Run(s, r)...)
 	}

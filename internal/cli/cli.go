@@ -63,9 +63,9 @@ func report(stderr io.Writer, err error) int {
 	case err == error(errFailed):
 	case errors.As(err, &p) && p.File != "":
 		// Problems name their file and place, a line each.
-		fmt.Fprintln(stderr, err)
+		say(stderr, "%v\n", err)
 	default:
-		fmt.Fprintf(stderr, "gdisim: %s\n", strings.TrimPrefix(err.Error(), ": "))
+		say(stderr, "gdisim: %s\n", strings.TrimPrefix(err.Error(), ": "))
 	}
 	var f *failure
 	if errors.As(err, &f) {
@@ -73,6 +73,9 @@ func report(stderr io.Writer, err error) int {
 	}
 	return exitUsage
 }
+
+// say tells something on standard error; that it cannot be told is not told.
+func say(stderr io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(stderr, format, args...) }
 
 func newRoot(b backend) *cobra.Command {
 	f := runFlags{backend: b}

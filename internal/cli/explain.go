@@ -164,7 +164,7 @@ func (e *explainer) metric(m stage.Metric) {
 
 func (e *explainer) field(f *scenarios.Field) error {
 	e.para("key ", f.Key, f.Text)
-	e.fact("kind", kindText(f))
+	e.fact("notation", kindText(f))
 	if f.Kind == scenarios.Enum {
 		e.fact("words", strings.Join(f.Enum, ", "))
 	}
@@ -197,7 +197,7 @@ func (e *explainer) field(f *scenarios.Field) error {
 
 func (e *explainer) fact(label, text string) {
 	if text != "" {
-		e.w.para(fmt.Sprintf("  %-9s ", label+":"), text)
+		e.w.para(fmt.Sprintf("  %-10s", label+":"), text)
 	}
 }
 
@@ -215,9 +215,8 @@ func kindText(f *scenarios.Field) string {
 	return s
 }
 
-// values shows what profiles and stacks give the field.
+// values shows what profiles and stacks give the field, sources in full.
 func (e *explainer) values(f *scenarios.Field) error {
-	t := table.Table{Columns: []table.Column{{Head: "value in"}, {Head: "value"}, {Head: "unit"}, {Head: "kind"}, {Head: "source"}}}
 	add := func(name string, params func(string) ([]scenarios.Param, error)) error {
 		ps, err := params(name)
 		if err != nil {
@@ -225,7 +224,12 @@ func (e *explainer) values(f *scenarios.Field) error {
 		}
 		for _, p := range ps {
 			if p.Key == f.Key {
-				t.Rows = append(t.Rows, []string{name, p.Value, p.Unit, p.Kind, p.Source})
+				e.w.line("")
+				e.w.line("  in " + name)
+				e.fact("value", p.Value)
+				e.fact("unit", p.Unit)
+				e.fact("kind", p.Kind)
+				e.fact("source", p.Source)
 			}
 		}
 		return nil
@@ -248,10 +252,6 @@ func (e *explainer) values(f *scenarios.Field) error {
 				return err
 			}
 		}
-	}
-	if len(t.Rows) > 0 {
-		e.w.line("")
-		e.w.indented(&t)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestExplain(t *testing.T) {
 		stdout []string
 		stderr string // of a failure
 	}{
-		{"host.clock", "", []string{"key host.clock", "kind:", "word, or frequency", "cold, warm", "default:  cold", "used by:  model/cpu"}, ""},
+		{"host.clock", "", []string{"key host.clock", "notation:", "word, or frequency", "cold, warm", "default:  cold", "used by:  model/cpu"}, ""},
 		{"workload.bytes", "", []string{"size, or a list of them", "1B to 1GiB", "the scenario must give it"}, ""},
 		{"host.proxy.wait", "", []string{"not yet:  interrupt"}, ""},
 		{"hardware.gpu.sm_clock", "--hardware p.yaml", []string{"frequency", "p.yaml", "1GHz", "Hz", "assumed", "a test"}, ""},

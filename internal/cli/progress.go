@@ -53,9 +53,9 @@ func (p *progress) tell() {
 	}
 	p.shown = true
 	if p.tty {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", s)
+		say(p.w, "\r\x1b[K%s", s)
 	} else {
-		fmt.Fprintln(p.w, s)
+		say(p.w, "%s\n", s)
 	}
 }
 
@@ -64,7 +64,7 @@ func (p *progress) stop() {
 	close(p.stopped)
 	p.wait.Wait()
 	if p.tty && p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		say(p.w, "\r\x1b[K")
 	}
 }
 

@@ -100,7 +100,7 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	case interrupted && (r == nil || len(r.Points) == 0):
 		return &failure{errors.New("interrupted before a point had finished; nothing is written")}
 	case err != nil && !interrupted:
-		return &failure{err}
+		return impossible(s, err)
 	}
 
 	var b bytes.Buffer
@@ -129,16 +129,29 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	return nil
 }
 
+// impossible turns the errors of a backend into problems of the scenario, a line
+// each: what it refuses is a combination of keys that no machine could run.
+func impossible(s *scenarios.Scenario, err error) error {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	for i, e := range errs {
+		errs[i] = &scenarios.Problem{File: s.File, What: e.Error()}
+	}
+	return errors.Join(errs...)
+}
+
 // verdicts writes the expectations below text and Markdown, and beside data.
-func (f *runFlags) verdicts(data, stderr io.Writer, vs []check.Verdict) error {
+func (f *runFlags) verdicts(data *bytes.Buffer, stderr io.Writer, vs []check.Verdict) error {
 	switch {
 	case len(vs) == 0:
 		return nil
 	case f.format == "md":
-		fmt.Fprint(data, "\n## Expectations\n\n")
+		data.WriteString("\n## Expectations\n\n")
 		return check.Markdown(data, vs)
 	case f.format == "text":
-		fmt.Fprint(data, "\nExpectations\n")
+		data.WriteString("\nExpectations\n")
 		return check.Text(data, vs)
 	}
 	return check.Text(stderr, vs)
@@ -183,8 +196,8 @@ func (b backend) simulate(ctx context.Context, s *scenarios.Scenario, o testbed.
 	stop()
 	if r != nil {
 		r.Tool = "gdisim " + Version
-		if !m.quiet {
-			fmt.Fprintln(m.w, speedLine(r, time.Since(wall), cpuTime()-cpu))
+		if !m.quiet && r.Events > 0 {
+			say(m.w, "%s\n", speedLine(r, time.Since(wall), cpuTime()-cpu))
 		}
 	}
 	return r, err

@@ -399,5 +399,5 @@ func definitions(ms []stage.Metric) []string {
 }
 
 func noTailsText(names []string) string {
-	return "p99 = p50 in every metric of " + strings.Join(names, ", ") + ": nothing in this profile and scenario makes one message of theirs differ from the next"
+	return "p99 = p50 in every metric of " + strings.Join(names, ", ") + ": this profile and scenario have no source of tails for it"
 }

@@ -207,7 +207,7 @@ func costLine(p *result.Path) string {
 		s = "1 CPU core"
 	}
 	if c.Window > 0 && c.CPUBusy > 0 {
-		s += fmt.Sprintf(" (%s busy, polling included)", number(ratio(c.CPUBusy, c.Window)))
+		s += fmt.Sprintf(" (%s at work)", number(ratio(c.CPUBusy, c.Window)))
 	}
 	s += ", " + plural(c.SMs, "SM", "SMs")
 	if c.Window > 0 && c.SMBusy > 0 {

@@ -37,6 +37,8 @@ type Config struct {
 	Acquire       sim.Delay // acquire at any scope; it invalidates L1
 
 	PollPeriod   sim.Delay // from one look at a word in L2 to the next
+	FixedPhase   bool      // polls start at their period's beginning; else anywhere in it
+	HostAcquire  sim.Delay // what an acquiring load of host memory costs more than a plain one
 	Routine      sim.Delay // completion routine behind the successful look
 	StoreVisible sim.Delay // store until the L2, and so the NIC, has it; no fence waits for it
 	SMs          int
@@ -124,18 +126,34 @@ func (s *SM) Acquire() sim.Duration {
 
 // Seen returns when a thread that has polled a word in GPU memory since begin
 // knows of a value that became visible at visible: polls follow each other at
-// the period, and each samples the word in its middle.
+// the period, and each samples the word in its middle. The loop's phase is
+// drawn, since the little that each poll varies adds up to a period within a
+// few polls.
 func (s *SM) Seen(begin, visible sim.Time) sim.Time {
 	p := s.Draw(s.cfg.PollPeriod)
 	if p <= 0 {
 		return max(begin, visible)
 	}
-	first := begin.Add(p / 2)
-	if visible <= first {
+	if visible <= begin.Add(p/2) {
 		return begin.Add(p)
 	}
-	k := sim.Duration(visible.Sub(first)+p-1) / p
-	return begin.Add((k + 1) * p)
+	first := begin.Add(p/2 + s.Phase(p))
+	wait := visible.Sub(first) % p
+	if wait < 0 {
+		wait += p
+	}
+	if wait > 0 {
+		wait = p - wait
+	}
+	return visible.Add(wait + p - p/2)
+}
+
+// Phase returns where in a period of length p a polling loop stands.
+func (s *SM) Phase(p sim.Duration) sim.Duration {
+	if s.cfg.FixedPhase || p <= 0 {
+		return 0
+	}
+	return sim.Duration(s.rng.Int64N(int64(p)))
 }
 
 // Config returns the prices.

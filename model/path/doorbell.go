@@ -266,14 +266,17 @@ func (q *queue) Done(completed uint32, c sim.Cause) {
 func (t *poster) AwaitCompletion(c sim.Cause) {
 	t.c = c
 	t.begin = t.env.Eng.Now()
+	done, ok := t.Retire(c)
 	if t.path.cfg.Queues == pcie.Host {
-		t.pollHost(stage.GPUPoll)
+		t.pollHost(stage.GPUPoll, ok)
 	}
-	if done, ok := t.Retire(c); ok {
+	if ok {
 		t.found(done)
 		return
 	}
-	t.state = polling
+	if t.state != pollingHost {
+		t.state = polling
+	}
 	t.queue.polls = append(t.queue.polls, t)
 }
 

@@ -140,14 +140,17 @@ func (a arrival) Done(_ uint32, c sim.Cause) {
 func (t *producer) AwaitCompletion(c sim.Cause) {
 	t.c = c
 	t.begin = t.env.Eng.Now()
+	done, ok := t.Retire(c)
 	if t.path.cfg.CompletionIn == pcie.Host {
-		t.pollHost(stage.GPUPoll)
+		t.pollHost(stage.GPUPoll, ok)
 	}
-	if done, ok := t.Retire(c); ok {
+	if ok {
 		t.found(done)
 		return
 	}
-	t.state = polling
+	if t.state != pollingHost {
+		t.state = polling
+	}
 	t.ring.polls = append(t.ring.polls, t)
 }
 

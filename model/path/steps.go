@@ -222,6 +222,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	case PostSingle:
 	case PostLock:
 		add(before, Step{Do: DoLock, Stage: stage.GPUReserve, N: 1, Why: "compare-and-swap until the queue is ours"})
+		add(before, Step{Do: DoFresh, Stage: stage.GPUReserve, N: 1, Why: "producer index, which the last holder moved"})
 	case PostHandoff:
 	case PostCooperative:
 		add(before, Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, d.Counts.Atomics), Why: "one lane reserves a slot for every lane"})
@@ -236,7 +237,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if d.inlined(m, inlineLimit) {
 		add(each, Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"})
 	} else if !m.Get {
-		add(each, Step{Do: DoReload, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "key and address of the payload"})
+		add(each, Step{Do: DoLoad, Stage: stage.GPUBuild, N: 2, Line: gpu.LinePayload, Why: "key and address of the payload"})
 	}
 	if m.Signal != SignalNone {
 		add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "second WQE: the signal"})

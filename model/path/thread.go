@@ -49,7 +49,8 @@ const (
 	parked              // waits for a lock, a turn or room
 	polling
 	loading // a load from host memory is a step of the program
-	seen    // the look that succeeds has been computed
+	pollingHost
+	seen // the look that succeeds has been computed
 	seenData
 )
 
@@ -89,6 +90,9 @@ func (r resume) Handle(uint32) {
 		t.state = running
 		t.t = t.env.Eng.Now()
 		t.run()
+	case pollingHost:
+		t.state = polling
+		t.readHost()
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)
@@ -253,11 +257,16 @@ type landing struct{ *thread }
 func (t *thread) SM() int { return t.smID }
 
 // pollHost polls a word in host memory, one PCIe read after the other, until
-// hostArrived has been called for what the read sampled.
-func (t *thread) pollHost(k stage.Stage) {
-	t.state = polling
+// hostArrived has been called for what the read sampled. The loop's phase is
+// drawn, as that of polls in L2, unless what it waits for is there.
+func (t *thread) pollHost(k stage.Stage, there bool) {
+	t.state = pollingHost
 	t.host.arrived, t.host.stage = false, k
-	t.readHost()
+	var d sim.Duration
+	if !there {
+		d = t.sm.Phase(t.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8))
+	}
+	t.env.Eng.After(d, t.h, 0)
 }
 
 func (t *thread) readHost() {
@@ -276,11 +285,16 @@ type hostPolled struct{ *thread }
 // Done is a read of the polled word.
 func (p hostPolled) Done(uint32, sim.Cause) {
 	t := p.thread
+	end := t.env.Eng.Now()
+	if t.acquires {
+		end = end.Add(t.sm.Draw(t.sm.Config().HostAcquire))
+	}
 	if !t.host.arrived || t.host.at > t.node.Bus.Sampled() {
-		t.readHost()
+		t.state = pollingHost
+		t.env.Eng.At(end, t.h, 0)
 		return
 	}
-	end := t.env.Eng.Now().Add(t.sm.Draw(t.sm.Config().Routine))
+	end = end.Add(t.sm.Draw(t.sm.Config().Routine))
 	if t.acquires {
 		end = end.Add(t.sm.Acquire())
 	}
