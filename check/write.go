@@ -18,6 +18,7 @@ const textWidth = 100
 type Summary struct {
 	Use       string // "fitted", "checked", or "" for verdicts that do not say
 	N, Failed int
+	Missed    int     // known misses
 	Valued    int     // verdicts with an error; the quantiles are of these
 	Median    float64 // of |error|, by nearest rank
 	P95       float64
@@ -37,8 +38,11 @@ func Summarise(vs []Verdict) []Summary {
 				continue
 			}
 			s.N++
-			if !v.Holds {
+			switch {
+			case v.Failed():
 				s.Failed++
+			case !v.Holds:
+				s.Missed++
 			}
 			if math.IsNaN(v.Err) {
 				continue
@@ -119,9 +123,16 @@ func byFile(vs []Verdict) [][]Verdict {
 
 // failure tells a verdict that does not hold in a sentence.
 func (v *Verdict) failure() string {
-	s := fmt.Sprintf("FAIL %s: %s: expected %s, got %s", v.place(), v.what(), v.Want, v.Got)
+	word := "FAIL"
+	if !v.Failed() {
+		word = "known miss"
+	}
+	s := fmt.Sprintf("%s %s: %s: expected %s, got %s", word, v.place(), v.what(), v.Want, v.Got)
 	if v.Source != "" {
 		s += "; source: " + v.Source
+	}
+	if v.KnownMiss != "" {
+		s += "; " + v.KnownMiss
 	}
 	if v.Note != "" {
 		s += "; " + v.Note
@@ -151,8 +162,11 @@ func verdictTable(vs []Verdict) *table.Table {
 	for i := range vs {
 		v := &vs[i]
 		verdict, off := "ok", ""
-		if !v.Holds {
+		switch {
+		case v.Failed():
 			verdict = "FAIL"
+		case !v.Holds:
+			verdict = "miss"
 		}
 		if !math.IsNaN(v.Err) {
 			off = fmt.Sprintf("%+.1f", 100*v.Err)
@@ -180,6 +194,9 @@ func (s *Summary) String() string {
 		use = "other"
 	}
 	line := fmt.Sprintf("%s: %d, of which %d failed", use, s.N, s.Failed)
+	if s.Missed > 0 {
+		line += fmt.Sprintf(" and %d missed as known", s.Missed)
+	}
 	if s.Valued == 0 {
 		return line
 	}

@@ -35,6 +35,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		out    result.Point
 		counts counts
 		errs   []error
+		cut    bool // interrupted before all paths had run
 	}
 	jobs := make(chan int)
 	results := make(chan done)
@@ -47,12 +48,13 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 					d.out.At = append(d.out.At, result.Setting{Key: a.Key, Value: a.Value})
 				}
 				for p := range s.Paths {
-					if ctx.Err() != nil {
-						break
-					}
 					r := &runner{ctx: ctx, cfg: s.Config(i, p), seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
 					out, err := r.safely()
-					if err != nil && ctx.Err() == nil {
+					if errors.Is(err, ctx.Err()) && err != nil {
+						d.cut = true
+						break
+					}
+					if err != nil {
 						d.errs = append(d.errs, fmt.Errorf("paths.%s: %w", s.Paths[p].Name, err))
 						continue
 					}
@@ -82,8 +84,8 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	finished := make([]*done, len(points))
 	n := 0
 	for d := range results {
-		if len(d.out.Paths)+len(d.errs) < len(s.Paths) {
-			continue // cut short
+		if d.cut {
+			continue
 		}
 		finished[d.point] = &d
 		n++
@@ -139,8 +141,19 @@ func (c *counts) add(d counts) {
 func (r *runner) safely() (out result.Path, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			err = fmt.Errorf("broken invariant, please report: %v\n%s", x, debug.Stack())
+			err = &Fault{Value: x, Stack: debug.Stack()}
 		}
 	}()
 	return r.run()
+}
+
+// Fault is a broken invariant of a model: our mistake, not the scenario's.
+type Fault struct {
+	Value any
+	Stack []byte
+}
+
+// Error says what broke and where.
+func (f *Fault) Error() string {
+	return fmt.Sprintf("broken invariant of gdisim, please report it with the scenario: %v\n%s", f.Value, f.Stack)
 }

@@ -11,7 +11,9 @@ import (
 	"gdisim/internal/table"
 	"gdisim/result"
 	"gdisim/scenarios"
+	"gdisim/sim"
 	"gdisim/stage"
+	"gdisim/testbed"
 )
 
 // defaultProfile is what explain takes hardware values from.
@@ -77,7 +79,7 @@ func (e *explainer) topics() []topic {
 		ts = append(ts, topic{f.String(), func() error { e.para("finding ", f.String(), f.Text()); return nil }})
 	}
 	for _, s := range scenarios.Stacks() {
-		ts = append(ts, topic{s.Name, func() error { return e.params("stack ", s, scenarios.StackParams) }})
+		ts = append(ts, topic{s.Name, func() error { return e.stackTopic(s) }})
 	}
 	for _, p := range scenarios.Profiles() {
 		ts = append(ts, topic{p.Name, func() error { return e.params("profile ", p, scenarios.ProfileParams) }})
@@ -252,6 +254,39 @@ func (e *explainer) values(f *scenarios.Field) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// stackTopic shows a stack's steps, as its code takes them, and its keys.
+func (e *explainer) stackTopic(i scenarios.Info) error {
+	if err := e.params("stack ", i, scenarios.StackParams); err != nil {
+		return err
+	}
+	src := fmt.Sprintf("gdisim: v1\nhardware: %s\npaths: [%s]\nworkload: {kind: put, bytes: 8B}\n", e.profile, i.Name)
+	s, err := scenarios.Parse("explain", []byte(src))
+	if err != nil {
+		return err
+	}
+	steps, err := testbed.Steps(s, 0)
+	if err != nil {
+		return err
+	}
+	e.w.line("")
+	e.w.para("  ", "Steps of one 8-byte put on "+e.profile+", with a warm L1 and a cold worker; + is what a cold L1 adds; no price: it waits for others or for PCIe")
+	who := ""
+	for _, st := range steps {
+		if st.Who != who {
+			who = st.Who
+			e.w.line("  " + pad(who, 18) + "      ns         +  step")
+		}
+		price := func(d sim.Duration) string {
+			if d == 0 {
+				return ""
+			}
+			return fixed(int64(d), int64(sim.Nanosecond), 1)
+		}
+		e.w.para(fmt.Sprintf("    %-16s %7s  %8s  ", st.Stage, price(st.Price), price(st.Cold)), st.What+": "+st.Why)
 	}
 	return nil
 }

@@ -182,9 +182,19 @@ func (t *textWriter) point(p *result.Point, ms []stage.Metric) {
 	if !t.view.all {
 		show = telling(ms)
 	}
-	for i := range p.Paths {
-		t.line("")
-		t.path(p, &p.Paths[i], show)
+	if len(p.Paths) > 1 && !t.view.all {
+		for _, m := range show {
+			t.compare(p, m)
+		}
+		for i := range p.Paths {
+			t.line("")
+			t.details(&p.Paths[i], show)
+		}
+	} else {
+		for i := range p.Paths {
+			t.line("")
+			t.path(p, &p.Paths[i], show)
+		}
 	}
 	t.list("Verdict", winners(p, ms))
 }
@@ -196,6 +206,22 @@ func (t *textWriter) dropNote(dropped []string) {
 }
 
 func (t *textWriter) path(pt *result.Point, p *result.Path, show []stage.Metric) {
+	t.pathName(p)
+	for _, m := range show {
+		if b := p.Breakdown(m); b != nil {
+			t.breakdown(b, longest(pt, m))
+		}
+	}
+	t.findings(p)
+	t.para("  uses: ", costLine(p))
+	if t.view.all {
+		for i := range p.Cost.Links {
+			t.para("  link ", linkLine(&p.Cost, &p.Cost.Links[i]))
+		}
+	}
+}
+
+func (t *textWriter) pathName(p *result.Path) {
 	name := p.Name
 	if p.Stack != "" && p.Stack != p.Name {
 		name += " (stack " + p.Stack + ")"
@@ -204,22 +230,14 @@ func (t *textWriter) path(pt *result.Point, p *result.Path, show []stage.Metric)
 	if p.Err != "" {
 		t.para("  did not finish: ", p.Err)
 	}
-	for _, m := range show {
-		if b := p.Breakdown(m); b != nil {
-			t.breakdown(b, longest(pt, m))
-		}
-	}
+}
+
+func (t *textWriter) findings(p *result.Path) {
 	if len(p.Findings) == 0 {
 		t.line("  findings: none")
 	}
 	for i := range p.Findings {
 		t.put(table.Wrap("finding: "+findingLine(&p.Findings[i]), textWidth, "  ", "      "))
-	}
-	t.para("  uses: ", costLine(p))
-	if t.view.all {
-		for i := range p.Cost.Links {
-			t.para("  link ", linkLine(&p.Cost, &p.Cost.Links[i]))
-		}
 	}
 }
 
@@ -266,21 +284,26 @@ func breakdownCells(b *result.Breakdown) *cells {
 	c.mean = c.scale.column(means, b.MeanTotal)
 	c.share = shares(c.times, b.Total)
 	for _, o := range b.Overlaps {
-		s := stageName(o.Stage, o.Node)
-		switch {
-		case o.Time > 0 && o.After > 0:
-			s += fmt.Sprintf(" %s %s, and %s after the end", c.scale.time(o.Time), c.scale.unit, c.scale.time(o.After))
-		case o.After > 0:
-			s += fmt.Sprintf(" %s %s after the end", c.scale.time(o.After), c.scale.unit)
-		case o.Time > 0:
-			s += fmt.Sprintf(" %s %s", c.scale.time(o.Time), c.scale.unit)
-		default:
-			continue
+		if s := overlapText(c.scale, o); s != "" {
+			c.beside = append(c.beside, s)
 		}
-		c.beside = append(c.beside, s)
 	}
 	c.heading = fmt.Sprintf("%s at p50", b.Metric)
 	return c
+}
+
+// overlapText writes an overlap, "" for an empty one.
+func overlapText(sc scale, o result.Overlap) string {
+	s := stageName(o.Stage, o.Node)
+	switch {
+	case o.Time > 0 && o.After > 0:
+		return s + fmt.Sprintf(" %s %s, and %s after the end", sc.time(o.Time), sc.unit, sc.time(o.After))
+	case o.After > 0:
+		return s + fmt.Sprintf(" %s %s after the end", sc.time(o.After), sc.unit)
+	case o.Time > 0:
+		return s + fmt.Sprintf(" %s %s", sc.time(o.Time), sc.unit)
+	}
+	return ""
 }
 
 func (t *textWriter) breakdown(b *result.Breakdown, most sim.Duration) {

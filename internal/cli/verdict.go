@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -67,10 +68,13 @@ func rank(p *result.Point, m stage.Metric) []*result.Path {
 	return out
 }
 
-// same reports whether a and b are equal in metric m.
+// same reports whether a and b are as good as equal in metric m: within 1 %, far
+// below what any model or measurement tells apart.
 func same(a, b *result.Path, m stage.Metric) bool {
 	x, y := a.Metric(m), b.Metric(m)
-	return x.P50 == y.P50 && x.Value == y.Value
+	const even = 0.01
+	near := func(x, y float64) bool { return math.Abs(x-y) <= even*math.Max(math.Abs(x), math.Abs(y)) }
+	return near(float64(x.P50), float64(y.P50)) && near(x.Value, y.Value)
 }
 
 // contested are the metrics that a path can win.

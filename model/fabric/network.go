@@ -93,6 +93,8 @@ type Network struct {
 	atEnd   sim.HandlerID
 	ports   []*sim.Pipe // node to switch
 	outs    []*sim.Pipe // last switch to node
+	heads   []sim.Time  // when a port's last packet reaches its last switch
+	tails   []sim.Time  // when a node's last packet is there
 	packets []int
 	flights []flight
 	free    uint32
@@ -109,7 +111,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) 
 	if cfg.Hops == 0 && n != 2 {
 		return nil, fmt.Errorf("fabric: %d nodes back to back, want 2", n)
 	}
-	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), packets: make([]int, n)}
+	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n)}
 	w.atOut = eng.Register(atOut{w})
 	w.atEnd = eng.Register(atEnd{w})
 	for i := range n {
@@ -145,7 +147,7 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 	f := &w.flights[id]
 	*f = flight{cause: c, from: from, to: to, bytes: bytes, tail: end.Add(cable), done: done, arg: arg, kinds: k}
 	if w.cfg.Hops == 0 {
-		w.eng.At(f.tail, w.atEnd, id)
+		w.end(f, id)
 		return
 	}
 	// The switches cut through: the head reaches the last one's output port
@@ -157,9 +159,18 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 			hops += w.cfg.CableLatency.Draw(w.rng)
 		}
 	}
-	f.tail = f.tail.Add(hops)
+	head := max(start.Add(cable+hops), w.heads[from])
+	w.heads[from] = head
+	f.tail = head.Add(end.Sub(start))
 	f.cause = w.rec.Span(c, k[2], end.Add(cable), f.tail, 0)
-	w.eng.At(start.Add(cable+hops), w.atOut, id)
+	w.eng.At(head, w.atOut, id)
+}
+
+// end schedules the delivery, behind the node's last packet.
+func (w *Network) end(f *flight, id uint32) {
+	f.tail = max(f.tail, w.tails[f.to])
+	w.tails[f.to] = f.tail
+	w.eng.At(f.tail, w.atEnd, id)
 }
 
 type atOut struct{ *Network }
@@ -175,7 +186,8 @@ func (a atOut) Handle(id uint32) {
 	}
 	cable := w.cfg.CableLatency.Draw(w.rng)
 	f.cause = w.rec.Span(f.cause, f.kinds[1], f.tail, f.tail.Add(cable), 0)
-	w.eng.At(f.tail.Add(cable), w.atEnd, id)
+	f.tail = f.tail.Add(cable)
+	w.end(f, id)
 }
 
 type atEnd struct{ *Network }
@@ -199,7 +211,8 @@ func (w *Network) alloc() uint32 {
 	return uint32(len(w.flights) - 1)
 }
 
-// Traffic is what a node's port sent.
+// Traffic is what a node's port was given, and how long it has been busy with
+// it so far.
 type Traffic struct {
 	Name    string
 	Packets int
@@ -212,7 +225,8 @@ func (w *Network) Traffic() []Traffic {
 	out := make([]Traffic, len(w.ports))
 	for i, p := range w.ports {
 		s := p.Stats()
-		out[i] = Traffic{Name: fmt.Sprintf("node%d.port", i), Packets: w.packets[i], Bytes: s.Bytes, Busy: s.Busy}
+		ahead := max(0, p.FreeAt().Sub(w.eng.Now()))
+		out[i] = Traffic{Name: fmt.Sprintf("node%d.port", i), Packets: w.packets[i], Bytes: s.Bytes, Busy: s.Busy - ahead}
 	}
 	return out
 }

@@ -57,6 +57,8 @@ type WQE struct {
 	Cause    sim.Cause
 	Land     sim.Sink // told when the last byte is visible at the peer; may be nil
 	LandArg  uint32
+
+	rung sim.Time // when its doorbell came
 }
 
 // Size returns the WQE's bytes: 16 control, 16 remote address, 16 data pointer
@@ -113,8 +115,9 @@ type NIC struct {
 	pktFree  uint32
 	fetches  []fetch
 	fetchTop uint32
-	lastTx   sim.Time
-	peers    []*peer
+	// Work leaves each pipeline in order, whatever latencies are drawn.
+	lastTx, lastRx, lastAck sim.Time
+	peers                   []*peer
 
 	hSched, hPush, hPump, hTx, hAck sim.HandlerID
 
@@ -255,7 +258,6 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 		return // a ring for the recovery path: nothing new
 	}
 	now := n.eng.Now()
-	lat := n.cfg.Sched.Draw(n.rng)
 	for i := q.rung; i != head; i++ {
 		w := &q.sq[i%uint32(len(q.sq))]
 		if w.Cause.Op == c.Op {
@@ -263,10 +265,18 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 		} else { // somebody else rang for it
 			w.Cause = n.rec.Span(w.Cause, n.kind.sched, now, now, c.Op)
 		}
-		w.Cause = n.rec.Span(w.Cause, n.kind.sched, now, now.Add(lat), 0)
+		w.rung = now
 	}
 	q.rung = head
-	n.eng.At(now.Add(lat), n.hSched, uint32(q.id))
+	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hSched, uint32(q.id))
+}
+
+// next takes the next WQE that was rung for: its queue is scheduled now.
+func (q *QP) next() *WQE {
+	w := q.at(q.fetched)
+	w.Cause = q.nic.rec.Span(w.Cause, q.nic.kind.sched, w.rung, q.nic.eng.Now(), 0)
+	q.fetched++
+	return w
 }
 
 type blueFlame struct{ *QP }
@@ -279,11 +289,10 @@ func (b blueFlame) Done(head uint32, c sim.Cause) {
 		return
 	}
 	n.Doorbells++
-	now := n.eng.Now()
-	lat := n.cfg.Sched.Draw(n.rng)
-	q.at(head - 1).Cause = n.rec.Span(c, n.kind.sched, now, now.Add(lat), 0)
+	w := q.at(head - 1)
+	w.Cause, w.rung = c, n.eng.Now()
 	q.rung, q.pushed = head, head
-	n.eng.At(now.Add(lat), n.hPush, uint32(q.id))
+	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hPush, uint32(q.id))
 }
 
 type pushed struct{ *NIC }
@@ -291,7 +300,7 @@ type pushed struct{ *NIC }
 // Handle starts the queue's next WQE that came through BlueFlame.
 func (p pushed) Handle(id uint32) {
 	q := p.qps[id]
-	q.fetched++
+	q.next()
 	q.enqueue(q.fetched)
 	schedule(p).Handle(id)
 }
@@ -310,8 +319,7 @@ func (s schedule) Handle(id uint32) {
 		// WQEBBs that are contiguous in the ring come with one read.
 		first, size, cnt := q.fetched, int64(0), uint32(0)
 		for q.fetched != q.rung && (cnt == 0 || size+q.at(q.fetched).Size() <= int64(n.cfg.FetchMax)*WQEBB) {
-			size += q.at(q.fetched).Size()
-			q.fetched++
+			size += q.next().Size()
 			cnt++
 		}
 		f := n.allocFetch()
@@ -497,7 +505,8 @@ func (a arrived) Done(pk uint32, c sim.Cause) {
 	if p.first {
 		start, _, blocker = n.engine.Take(now, n.cfg.RxMessage, c.Op)
 	}
-	end := start.Add(n.cfg.RxLatency.Draw(n.rng))
+	end := max(start.Add(n.cfg.RxLatency.Draw(n.rng)), n.lastRx)
+	n.lastRx = end
 	p.cause = n.rec.Span(c, n.kind.rx, start, end, blocker)
 	n.eng.At(end, a.hRx, pk)
 }
@@ -556,7 +565,8 @@ type ackArrived struct{ *NIC }
 func (a ackArrived) Done(id uint32, c sim.Cause) {
 	n := a.NIC
 	now := n.eng.Now()
-	end := now.Add(n.cfg.AckLatency.Draw(n.rng))
+	end := max(now.Add(n.cfg.AckLatency.Draw(n.rng)), n.lastAck)
+	n.lastAck = end
 	n.msgs[id].wqe.Cause = n.rec.Span(c, n.kind.ack, now, end, 0)
 	n.eng.At(end, n.hAck, id)
 }
@@ -616,7 +626,8 @@ type responseArrived struct{ *peer }
 func (r responseArrived) Done(pk uint32, c sim.Cause) {
 	n := r.local
 	now := n.eng.Now()
-	end := now.Add(n.cfg.RxLatency.Draw(n.rng))
+	end := max(now.Add(n.cfg.RxLatency.Draw(n.rng)), n.lastRx)
+	n.lastRx = end
 	n.pkts[pk].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
 	n.eng.At(end, r.hRead, pk)
 }

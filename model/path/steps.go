@@ -1,8 +1,10 @@
 package path
 
 import (
+	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/model/pcie"
+	"gdisim/sim"
 	"gdisim/stage"
 )
 
@@ -373,36 +375,84 @@ func (x *Proxy) Program() Program {
 	return p
 }
 
+// Price returns what one execution of the step costs a thread whose L1 is warm,
+// and what more it costs after an acquire or a full fence; steps that wait for
+// others or for PCIe have a price of 0 here.
+func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
+	n := sim.Duration(s.N)
+	switch s.Do {
+	case DoCall:
+		return n * c.Call.Mean(), 0
+	case DoConst:
+		return n * c.L1Hit.Mean(), 0
+	case DoLoad:
+		return n * c.L1Hit.Mean(), c.L1Refill.Mean()
+	case DoReload:
+		return 0, c.L1Refill.Mean()
+	case DoCheck, DoFresh:
+		return n * c.L2Load.Mean(), 0
+	case DoAtomic, DoLock:
+		return n * c.Atomic.Mean(), 0
+	case DoBuild:
+		return n * c.Build.Mean(), 0
+	case DoInline:
+		return n * c.InlineWord.Mean(), c.L1Refill.Mean()
+	case DoSyncWarp:
+		return c.SyncWarp.Mean(), 0
+	case DoFence:
+		d := c.ReleaseGPU.Mean()
+		if s.Scope == gpu.ScopeSystem {
+			d = c.ReleaseSystem.Mean()
+		}
+		if s.Full {
+			d += c.FullExtra.Mean()
+		}
+		return d, 0
+	case DoAcquire:
+		return c.Acquire.Mean(), 0
+	case DoRecord:
+		return c.Record.Mean(), 0
+	case DoRing:
+		return c.Ring.Mean(), 0
+	case DoHostStore:
+		return n * c.HostStore.Mean(), 0
+	case DoPassTurn:
+		return c.Turn.Mean(), 0
+	}
+	return 0, 0
+}
+
 // WorkerStep is one step of the proxy's pass, for explain.
 type WorkerStep struct {
 	Stage stage.Stage
 	What  string
+	Price sim.Duration
 	Why   string
 }
 
 // Worker lists the steps of the worker in the order it takes them.
-func (x *Proxy) Worker() []WorkerStep {
+func (x *Proxy) Worker(c *cpu.Config) []WorkerStep {
 	out := []WorkerStep{
-		{stage.CPUWait, "look at each ring in turn", "nothing is told; a pass looks at every ring and at the CQ"},
-		{stage.CPUDequeue, "load the descriptor's line (missed: the GPU wrote it)", "four descriptors of 16 B share a line"},
+		{stage.CPUWait, "look at each ring in turn", c.Check.Mean(), "nothing is told; a pass looks at every ring and at the CQ"},
+		{stage.CPUDequeue, "load the descriptor's line (missed: the GPU wrote it)", c.Miss.Mean(), "four descriptors of 16 B share a line"},
 	}
 	if x.TailLines > 0 {
-		out = append(out, WorkerStep{stage.CPUDequeue, "load the published index's line (missed)", "general hand-off: validity is not inside the descriptor"})
+		out = append(out, WorkerStep{stage.CPUDequeue, "load the published index's line (missed)", sim.Duration(x.TailLines) * c.Miss.Mean(), "general hand-off: validity is not inside the descriptor"})
 	}
-	out = append(out, WorkerStep{stage.CPUDequeue, "check and decode", "up to the chain limit"},
-		WorkerStep{stage.CPUPost, "ibv_post_send: WQE segments into the SQ", "per WR"},
-		WorkerStep{stage.CPUPost, "doorbell record", "compiler barrier on x86 before it"})
+	out = append(out, WorkerStep{stage.CPUDequeue, "check and decode", c.Dequeue.Mean(), "up to the chain limit"},
+		WorkerStep{stage.CPUPost, "ibv_post_send: WQE segments into the SQ", c.Build.Mean(), "per WR"},
+		WorkerStep{stage.CPUPost, "doorbell record", c.Post.Mean(), "compiler barrier on x86 before it"})
 	if x.BlueFlame {
-		out = append(out, WorkerStep{stage.CPURing, "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence", "pushes the write-combining buffer out"})
+		out = append(out, WorkerStep{stage.CPURing, "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence", c.Flush.Mean(), "pushes the write-combining buffer out"})
 	} else {
-		out = append(out, WorkerStep{stage.CPURing, "sfence; 8-byte doorbell; sfence", "pushes the write-combining buffer out"})
+		out = append(out, WorkerStep{stage.CPURing, "sfence; 8-byte doorbell; sfence", c.Flush.Mean(), "pushes the write-combining buffer out"})
 	}
-	out = append(out, WorkerStep{stage.CPUPoll, "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires its whole chain"})
+	out = append(out, WorkerStep{stage.CPUPoll, "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", c.Miss.Mean() + c.PollCQE.Mean(), "one CQE retires its whole chain"})
 	if x.Rewrites > 0 {
-		out = append(out, WorkerStep{stage.CPUPoll, "progress line rewritten after the GPU has read it", "general hand-off: the host's progress is read over PCIe"})
+		out = append(out, WorkerStep{stage.CPUPoll, "progress line rewritten after the GPU has read it", sim.Duration(x.Rewrites) * c.Rewrite.Mean(), "general hand-off: the host's progress is read over PCIe"})
 	}
 	if x.CompletionIn == pcie.GPU {
-		return append(out, WorkerStep{stage.CPUPublish, "completion counter stored into GPU memory through BAR1", "the GPU polls its own L2"})
+		return append(out, WorkerStep{stage.CPUPublish, "completion counter stored into GPU memory through BAR1", c.Publish.Mean(), "the GPU polls its own L2"})
 	}
-	return append(out, WorkerStep{stage.CPUPublish, "completion counter stored in host memory", "the GPU polls it over PCIe"})
+	return append(out, WorkerStep{stage.CPUPublish, "completion counter stored in host memory", c.Publish.Mean(), "the GPU polls it over PCIe"})
 }

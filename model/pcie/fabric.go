@@ -72,6 +72,10 @@ type pipe struct {
 	// non-posted one may not pass a posted one) and completions (which may
 	// pass both: PCIe Base Specification, section 2.4.1).
 	waiting [2][]uint32
+	// Nothing overtakes on a link, whatever latencies are drawn: when the last
+	// TLP's head went on, and when the last one's target was done with it.
+	head [2]sim.Time
+	done [3]sim.Time
 }
 
 // hop is a link and what the TLP crosses behind it.
@@ -108,6 +112,7 @@ type Fabric struct {
 	free    uint32
 	tags    [units]int
 	tagWait [units][]uint32
+	left    [units]sim.Time // when the unit's last request left it
 	sampled sim.Time
 }
 
@@ -238,9 +243,11 @@ func (f *Fabric) tagsFor(id uint32) int {
 func (f *Fabric) leave(id uint32) {
 	t := &f.txns[id]
 	now := f.eng.Now()
-	if d := f.cfg.Units[t.from].Egress.Draw(f.rng); d > 0 {
-		t.cause = f.rec.Span(t.cause, t.kind, now, now.Add(d), 0)
-		f.eng.At(now.Add(d), f.arrive, id)
+	end := max(now.Add(f.cfg.Units[t.from].Egress.Draw(f.rng)), f.left[t.from])
+	f.left[t.from] = end
+	if end > now {
+		t.cause = f.rec.Span(t.cause, t.kind, now, end, 0)
+		f.eng.At(end, f.arrive, id)
 		return
 	}
 	f.enter(id)
@@ -343,8 +350,9 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 		f.give(t, route, t.at-1)
 	}
 	t.at++
-	head := start.Add(lat)
-	tail := max(end, t.tail).Add(lat)
+	head := max(start.Add(lat), p.head[t.queue()])
+	p.head[t.queue()] = head
+	tail := max(end, t.tail).Add(head.Sub(start))
 	t.tail = tail
 	if int(t.at) < len(route) {
 		t.cause = f.rec.Span(t.cause, t.kind, start, head, blocker)
@@ -364,8 +372,10 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	default:
 		extra = f.cfg.Units[t.from].Return.Draw(f.rng)
 	}
-	t.cause = f.rec.Span(t.cause, t.kind, tail, tail.Add(extra), 0)
-	f.eng.At(tail.Add(extra), f.arrive, id)
+	over := max(tail.Add(extra), p.done[t.class])
+	p.done[t.class] = over
+	t.cause = f.rec.Span(t.cause, t.kind, tail, over, 0)
+	f.eng.At(over, f.arrive, id)
 }
 
 // end is the arrival behind the last link: a write is visible, a read turns
@@ -436,7 +446,8 @@ func (f *Fabric) idle(route []hop, bytes int64) sim.Duration {
 	return tail
 }
 
-// Traffic is what one direction of a link carried.
+// Traffic is what one direction of a link was given, and how long it has been
+// busy with it so far.
 type Traffic struct {
 	Name  string
 	TLPs  int
@@ -449,7 +460,8 @@ func (f *Fabric) Traffic() []Traffic {
 	out := make([]Traffic, len(f.pipes))
 	for i, p := range f.pipes {
 		s := p.bw.Stats()
-		out[i] = Traffic{Name: p.name, TLPs: p.tlps, Bytes: s.Bytes, Busy: s.Busy}
+		ahead := max(0, p.bw.FreeAt().Sub(f.eng.Now()))
+		out[i] = Traffic{Name: p.name, TLPs: p.tlps, Bytes: s.Bytes, Busy: s.Busy - ahead}
 	}
 	return out
 }

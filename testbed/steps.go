@@ -1,0 +1,63 @@
+package testbed
+
+import (
+	"fmt"
+
+	"gdisim/model/path"
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// Step is one step of a stack as its own code takes it.
+type Step struct {
+	Who   string // "GPU thread", "CPU worker"
+	Stage stage.Stage
+	What  string
+	Price sim.Duration // on the scenario's hardware; 0 where it waits for others
+	Cold  sim.Duration // what more it costs with a cold L1
+	Why   string
+}
+
+// Steps lists what path number p of the scenario does for one message at the
+// scenario's first point, from the same lists that a run executes.
+func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
+	r := &runner{cfg: s.Config(0, p)}
+	pl, err := r.plan()
+	if err != nil {
+		return nil, err
+	}
+	g := gpuConfig(r.cfg)
+	var out []Step
+	add := func(list []path.Step) {
+		for i := range list {
+			st := list[i]
+			if st.Do == path.DoInline {
+				st.N = int(pl.msg.Bytes+3) / 4
+			}
+			x := Step{Who: "GPU thread", Stage: st.Stage, What: st.Do.String(), Why: st.Why}
+			x.Price, x.Cold = st.Price(g)
+			if st.N > 1 {
+				x.What += fmt.Sprintf(" x%d", st.N)
+			}
+			out = append(out, x)
+		}
+	}
+	if !pl.proxy {
+		prog := pl.doorbell.Program(pl.msg, nicConfig(r.cfg).InlineMax, pl.window > 1)
+		add(prog.Steps())
+		out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll CQ", Price: g.PollPeriod.Mean(), Why: "until the CQE shows; acquire unless the fence is none; one CQE retires all before it"})
+		return out, nil
+	}
+	prog := pl.prox.Program()
+	add(prog.Steps())
+	core, uncore := clocks(r.cfg)
+	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore)) {
+		out = append(out, Step{Who: "CPU worker", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
+	}
+	where := "in GPU memory"
+	if r.cfg.Enum("path.proxy.completion_in") == "host" {
+		where = "in host memory, over PCIe"
+	}
+	return append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll counter", Why: where}), nil
+}
