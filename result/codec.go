@@ -133,6 +133,8 @@ type wireMetric struct {
 	Max    *sim.Duration `json:"max_ps,omitempty"`
 	Mean   *sim.Duration `json:"mean_ps,omitempty"`
 	Value  *float64      `json:"value,omitempty"`
+
+	Quantiles []sim.Duration `json:"quantiles_ps,omitempty"`
 }
 
 type wireBreakdown struct {
@@ -319,6 +321,7 @@ func pathToWire(p Path) wirePath {
 			}
 			w.Unit = "ps"
 			w.Min, w.P50, w.P99, w.P999, w.Max, w.Mean = &m.Min, &m.P50, &m.P99, &m.P999, &m.Max, &m.Mean
+			w.Quantiles = m.Quantiles
 			return w
 		}),
 		Breakdowns: each(p.Breakdowns, func(b Breakdown) wireBreakdown {
@@ -361,6 +364,7 @@ func pathFromWire(p wirePath) Path {
 			return Metric{
 				Metric: stage.Metric(w.Metric), N: w.N, Value: deref(w.Value),
 				Min: deref(w.Min), P50: deref(w.P50), P99: deref(w.P99), P999: deref(w.P999), Max: deref(w.Max), Mean: deref(w.Mean),
+				Quantiles: w.Quantiles,
 			}
 		}),
 		Breakdowns: each(p.Breakdowns, func(b wireBreakdown) Breakdown {

@@ -56,6 +56,9 @@ type Metric struct {
 	N      int // samples; 0 for a plain value
 	// Quantiles by nearest rank; set for metrics of time.
 	P50, P99, P999, Max, Min, Mean sim.Duration
+	// Quantiles are the distribution's shape, at the levels of Levels; empty
+	// for fewer than two samples, or where the backend kept none.
+	Quantiles []sim.Duration
 	// Value in the metric's unit; set for the others.
 	Value float64
 }

@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,7 +154,21 @@ func TestSummarise(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := append([]sim.Duration(nil), c.in...)
-			if got := Summarise(in); got != c.want {
+			got := Summarise(in)
+			if len(in) > 1 {
+				levels := Levels()
+				if len(got.Quantiles) != len(levels) || !slices.IsSorted(got.Quantiles) {
+					t.Fatalf("quantiles %v", got.Quantiles)
+				}
+				for i, ppm := range levels {
+					want := map[int]sim.Duration{0: c.want.Min, 500_000: c.want.P50, 990_000: c.want.P99, 999_000: c.want.P999, 1_000_000: c.want.Max}
+					if w, ok := want[ppm]; ok && got.Quantiles[i] != w {
+						t.Errorf("quantile %d ppm is %v, want %v", ppm, got.Quantiles[i], w)
+					}
+				}
+				got.Quantiles = nil
+			}
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 			if !reflect.DeepEqual(in, append([]sim.Duration(nil), c.in...)) {

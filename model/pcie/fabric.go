@@ -90,7 +90,9 @@ type txn struct {
 	write    bool
 	from, to Unit
 	at       int8 // hop whose link the TLP waits for or is on
+	tlps     int32 // on a link, in the present phase
 	bytes    int64
+	onLink   int64 // the same, headers included
 	sampled  sim.Time
 	tail     sim.Time // when the last byte reaches the next hop
 	cause    sim.Cause
@@ -211,6 +213,7 @@ func (f *Fabric) build(node string) {
 func (f *Fabric) Write(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
 	id := f.alloc()
 	f.txns[id] = txn{kind: k, class: posted, write: true, from: from, to: to, bytes: n, cause: c, done: done, arg: arg}
+	f.phase(&f.txns[id])
 	f.leave(id)
 }
 
@@ -220,6 +223,7 @@ func (f *Fabric) Write(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim
 func (f *Fabric) Read(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
 	id := f.alloc()
 	f.txns[id] = txn{kind: k, class: nonPosted, from: from, to: to, bytes: n, cause: c, done: done, arg: arg}
+	f.phase(&f.txns[id])
 	need := f.tagsFor(id)
 	if f.tags[from] < need || len(f.tagWait[from]) > 0 {
 		f.tagWait[from] = append(f.tagWait[from], id)
@@ -265,16 +269,18 @@ func (t *txn) queue() int {
 	return 0
 }
 
-// linkBytes returns what the transaction puts on a link in its present phase.
-func (f *Fabric) linkBytes(t *txn) (int64, int) {
+// phase sets what the transaction puts on a link from now on.
+func (f *Fabric) phase(t *txn) {
+	var n int
 	switch {
 	case t.write:
-		return f.cfg.WriteBytes(t.bytes)
+		t.onLink, n = f.cfg.WriteBytes(t.bytes)
 	case t.class == nonPosted:
-		return f.cfg.ReadRequestBytes(t.bytes)
+		t.onLink, n = f.cfg.ReadRequestBytes(t.bytes)
 	default:
-		return f.cfg.CompletionBytes(t.bytes)
+		t.onLink, n = f.cfg.CompletionBytes(t.bytes)
 	}
+	t.tlps = int32(n)
 }
 
 // enter lets the transaction take its next link, or end.
@@ -303,8 +309,7 @@ func (f *Fabric) route(t *txn) []hop {
 // need is the number of credits of its class: one per TLP, never more than the
 // receiver grants.
 func (f *Fabric) need(p *pipe, t *txn) int {
-	_, n := f.linkBytes(t)
-	return min(n, p.limit[t.class])
+	return min(int(t.tlps), p.limit[t.class])
 }
 
 func (f *Fabric) take(p *pipe, t *txn) bool {
@@ -339,9 +344,8 @@ func (f *Fabric) give(t *txn, route []hop, at int8) {
 func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	t := &f.txns[id]
 	now := f.eng.Now()
-	bytes, tlps := f.linkBytes(t)
-	p.tlps += tlps
-	start, end, blocker := p.bw.Take(now, bytes, t.cause.Op)
+	p.tlps += int(t.tlps)
+	start, end, blocker := p.bw.Take(now, t.onLink, t.cause.Op)
 	var lat sim.Duration
 	for _, d := range route[t.at].latency {
 		lat += d.Draw(f.rng)
@@ -386,6 +390,7 @@ func (f *Fabric) end(id uint32) {
 	f.give(t, route, int8(len(route)-1))
 	if t.class == nonPosted {
 		t.class, t.at, t.tail = completion, 0, 0
+		f.phase(t)
 		f.enter(id)
 		return
 	}
