@@ -43,7 +43,8 @@ type Config struct {
 	DLLPShare                       float64  // share of the link that DLLPs and SKP take
 	LinkLatency                     sim.Delay
 	SwitchLatency                   sim.Delay
-	RootLatency                     sim.Delay // through the root complex
+	RootLatency                     sim.Delay // through the root complex, to or from the host
+	RootPeerLatency                 sim.Delay // through the root complex, between two devices
 	MeshLatency                     sim.Delay // between root complexes of one node
 	SocketLatency                   sim.Delay // the inter-socket link
 	SocketP2PRate                   int64     // bit/s of peer traffic across sockets
@@ -181,7 +182,10 @@ func (f *Fabric) build(node string) {
 		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
 		hostToGPU = []hop{{down, []sim.Delay{root, wire, sw}}, {gpuDown, []sim.Delay{wire}}}
 	default:
-		between := []sim.Delay{wire, root}
+		between := []sim.Delay{wire, c.RootPeerLatency}
+		if c.Class == C2C {
+			between = []sim.Delay{wire, root}
+		}
 		var gate []hop
 		switch c.Class {
 		case NODE:
