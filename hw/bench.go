@@ -48,6 +48,9 @@ func read(c *scenarios.Config) work {
 	return w
 }
 
+// registrations of each kind of page are timed.
+const registrations = 10
+
 // few bounds the iterations of the operations beside the one asked for.
 const few = 200
 
@@ -283,7 +286,7 @@ func (m *measurement) stream() error {
 func (m *measurement) register() error {
 	for _, pages := range []verbs.Pages{verbs.SmallPages, verbs.TransparentHuge, verbs.HugeTLB} {
 		name := fmt.Sprintf("%dB.%s", m.w.bytes, pages)
-		reg, dereg, err := m.e.Register(m.w.bytes, pages, 20)
+		reg, dereg, err := m.e.Register(m.w.bytes, pages, registrations)
 		if err != nil {
 			m.p.Measured = append(m.p.Measured, result.Measured{Name: "register." + name, Method: "ibv_reg_mr of touched memory", Err: err.Error()})
 			continue

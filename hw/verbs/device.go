@@ -151,8 +151,11 @@ func Open(c Config) (Endpoint, error) {
 		*(*[16]byte)(unsafe.Pointer(&cc.gid)) = raw
 	}
 	e := &endpoint{c: (*C.struct_gv_end)(C.calloc(1, C.sizeof_struct_gv_end)), config: c, remote: (*C.struct_gv_remote)(C.calloc(1, C.sizeof_struct_gv_remote))}
-	if C.gv_end_open(e.c, &cc) != 0 {
+	if rc := C.gv_end_open(e.c, &cc); rc != 0 {
 		err := fmt.Errorf("%s: %s", c.Device, C.GoString(&e.c.err[0]))
+		if rc == -2 {
+			err = fmt.Errorf("%w: %w", ErrPortDown, err)
+		}
 		e.free()
 		return nil, err
 	}

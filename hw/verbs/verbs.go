@@ -111,6 +111,8 @@ type Times struct {
 	Doorbells int // ibv_post_send calls
 }
 
+//go:generate go run github.com/golang/mock/mockgen@v1.6.0 -source=verbs.go -package=mock -destination=mock/endpoint.go
+
 // Endpoint is one end of a connection. It belongs to one goroutine.
 type Endpoint interface {
 	Info() Info
