@@ -26,7 +26,7 @@ type Options struct {
 	Fit           []string // keys hardware.KEY; empty: whatever the rows identify
 	AllowEmulated bool
 	Bootstrap     int    // resamples of each interval, 0 for 400
-	Iterations    int    // messages of each simulated trial, 0 for 40
+	Iterations    int    // messages of each simulated trial, 0 for 200
 	Seed          uint64 // of the bootstrap
 	// Simulate runs the model; nil for testbed.Run.
 	Simulate func(context.Context, *scenarios.Scenario, testbed.Options) (*result.Result, error)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Opti
 		o.Bootstrap = 400
 	}
 	if o.Iterations <= 0 {
-		o.Iterations = 40
+		o.Iterations = 200
 	}
 	if o.Simulate == nil {
 		o.Simulate = testbed.Run

@@ -25,11 +25,12 @@ const (
 )
 
 const (
-	step      = 0.05 // of the finite differences
+	step      = 0.2  // of the finite differences: times add up, so the model is nearly linear
 	rounds    = 6    // Gauss-Newton rounds at most
+	settled   = 2e-3 // a round that moves no scale by more is the last
 	holdOut   = 4    // every holdOut-th row is not fitted, where there are enough
 	fewRows   = 8
-	parallel  = 0.05 // a column with less of its own than this is seen only together with others
+	parallel  = 0.2  // a column with less of its own than this is seen only together with others
 	tooUnsure = 0.35 // a standard deviation above this, as a scale, tells nothing
 )
 
@@ -153,17 +154,19 @@ func (f *Fit) values(s *result.Result) ([]float64, error) {
 	return out, nil
 }
 
+// at returns the model's numbers for the fitted rows at x, in sigmas.
+func (f *Fit) at(m *model, x map[string]float64) ([]float64, error) {
+	s, err := m.simulate(x)
+	if err != nil {
+		return nil, err
+	}
+	return f.values(s)
+}
+
 // jacobian is the change of the fitted rows, in sigmas, by a parameter's scale,
 // and the rows at x.
 func (f *Fit) jacobian(m *model, ps []*param, x map[string]float64) (*mat.Dense, []float64, error) {
-	at := func(x map[string]float64) ([]float64, error) {
-		s, err := m.simulate(x)
-		if err != nil {
-			return nil, err
-		}
-		return f.values(s)
-	}
-	base, err := at(x)
+	base, err := f.at(m, x)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,11 +176,11 @@ func (f *Fit) jacobian(m *model, ps []*param, x map[string]float64) (*mat.Dense,
 		// (a polling loop that just misses) does not decide.
 		up, down := maps.Clone(x), maps.Clone(x)
 		up[p.key], down[p.key] = min(highest, x[p.key]*(1+step)), max(lowest, x[p.key]*(1-step))
-		hi, err := at(up)
+		hi, err := f.at(m, up)
 		if err != nil {
 			return nil, nil, err
 		}
-		lo, err := at(down)
+		lo, err := f.at(m, down)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -273,9 +276,14 @@ func (f *Fit) solve(m *model, ps []*param) error {
 	}
 	var j *mat.Dense
 	var at []float64
-	for range rounds {
+	for round := range rounds {
 		var err error
-		if j, at, err = f.jacobian(m, ps, x); err != nil {
+		if round%3 == 0 { // the slope hardly changes: it is seldom worth its trials
+			j, at, err = f.jacobian(m, ps, x)
+		} else {
+			at, err = f.at(m, x)
+		}
+		if err != nil {
 			return err
 		}
 		old := vector()
@@ -289,7 +297,7 @@ func (f *Fit) solve(m *model, ps []*param) error {
 			moved = max(moved, math.Abs(next[k]-old[k])/old[k])
 		}
 		m.o.Progress(fmt.Sprintf("moved by %.2f %%", 100*moved))
-		if moved < 1e-3 {
+		if moved < settled {
 			break
 		}
 	}
@@ -375,7 +383,7 @@ func bounded(j *mat.Dense, r, x0 []float64) ([]float64, error) {
 		return nil, fmt.Errorf("fit: %w", err)
 	}
 	for k := range x {
-		x[k] = to(res.X[k])
+		x[k] = min(max(to(res.X[k]), lowest), highest)
 	}
 	return x, nil
 }

@@ -41,8 +41,12 @@ func rows(r, of *result.Result) ([]Row, []string) {
 			}
 			add := func(n result.Name, v, sigma sim.Duration, post bool) {
 				row := Row{What: strings.Join(append(slices.Clone(at), p.Name, n.String()), " "), Measured: v, point: k, path: q, name: n, postAndDoorbell: post}
+				// The model draws phases and ticks: its median is one of a sample too.
+				if m := of.Points[k].Paths[q].Metric(n.Metric); m != nil && n.Stage == stage.None {
+					sigma = sim.Duration(math.Hypot(float64(sigma), float64(medianSigma(m.N, m.Quantiles))))
+				}
 				row.Sigma = max(sigma, sim.Duration(float64(v)*floorShare), floor)
-				if _, ok := row.of(of); ok && v > 0 {
+				if got, ok := row.of(of); ok && got > 0 && v > 0 {
 					out = append(out, row)
 				}
 			}

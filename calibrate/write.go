@@ -50,7 +50,9 @@ func (f *Fit) Text(w io.Writer) error {
 	rows := &table.Table{Columns: []table.Column{
 		{Head: "number"}, {Group: "us", Head: "measured", Right: true}, {Group: "us", Head: "prior", Right: true}, {Group: "us", Head: "fit", Right: true}, {Head: "residual", Right: true}, {Head: "use"},
 	}}
-	us := func(d sim.Duration) string { return strconv.FormatFloat(float64(d)/float64(sim.Microsecond), 'f', 3, 64) }
+	us := func(d sim.Duration) string {
+		return strconv.FormatFloat(float64(d)/float64(sim.Microsecond), 'f', 3, 64)
+	}
 	for i := range f.Rows {
 		r := &f.Rows[i]
 		use := "fitted"

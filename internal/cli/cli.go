@@ -125,7 +125,7 @@ output, all else to standard error.`,
 		return fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	f.add(root)
-	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newCompare(b), newHW(), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion())
+	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newCompare(b), newHW(), newCalibrate(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion())
 	return root
 }
 
