@@ -29,24 +29,36 @@ var scenarioFields = []Field{
 	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "2", Text: "nodes of the cluster", Used: "testbed"},
 	{Key: "cluster.gpus_per_node", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "GPUs of each node", Used: "testbed"},
 	{Key: "cluster.nics_per_gpu", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "NICs beside each GPU", Used: "testbed"},
-	{Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},
-		Text: "what stands between the NICs", Used: "model/fabric"},
+	{
+		Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},
+		Text: "what stands between the NICs", Used: "model/fabric",
+	},
 
-	{Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
-		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu"},
-	{Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
-		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu"},
+	{
+		Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
+		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu",
+	},
+	{
+		Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
+		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu",
+	},
 	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},
-	{Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
-		Text: "what a proxy thread has of its core", Used: "model/cpu"},
-	{Key: "host.proxy.wait", Kind: Enum, Default: "poll", Enum: []string{"poll"}, Later: []string{"interrupt", "sleep-poll", "spin-then-sleep"},
-		Text: "how a proxy thread waits for work", Used: "model/cpu"},
+	{
+		Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
+		Text: "what a proxy thread has of its core", Used: "model/cpu",
+	},
+	{
+		Key: "host.proxy.wait", Kind: Enum, Default: "poll", Enum: []string{"poll"}, Later: []string{"interrupt", "sleep-poll", "spin-then-sleep"},
+		Text: "how a proxy thread waits for work", Used: "model/cpu",
+	},
 	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
 	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
 
-	{Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
+	{
+		Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
 		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
-		Text:  "what the GPUs do", Used: "workload"},
+		Text:  "what the GPUs do", Used: "workload",
+	},
 	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Text: "payload of a message", Used: "workload"},
 	{Key: "workload.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs that post, each on an SM of its own", Used: "workload"},
 	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
@@ -59,8 +71,10 @@ var scenarioFields = []Field{
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
 	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
 	{Key: "workload.background.outstanding", Kind: Count, Default: "16", Min: "1", Max: "65536", Text: "messages in flight for each background thread", Used: "workload"},
-	{Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
-		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload"},
+	{
+		Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
+		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload",
+	},
 }
 
 // laterKeys are keys of the notation that the simulator cannot do yet.

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"gdisim/model/path"
@@ -240,16 +239,10 @@ func graph(k stage.Metric, which string, rec *sim.Record, m sim.Mark, all *sim.R
 	rec.Walk(m, func(s sim.Step) { on[s.Span] = true })
 	g := result.Graph{Metric: k, Which: which, Total: rec.Total(m)}
 	for i, s := range rec.Spans {
-		blocker := ""
-		if s.Blocker > 0 {
-			blocker = fmt.Sprintf("operation %d", s.Blocker)
-		} else if s.Blocker < 0 {
-			blocker = all.OwnerName(s.Blocker)
-		}
 		g.Spans = append(g.Spans, result.Span{
 			Stage: stage.Stage(s.Stage), Wait: stage.Stage(s.Wait), Lane: stage.Lane(s.Lane), Node: int(s.Node),
 			Arrival: s.Arrival.Sub(rec.Begin), Start: s.Start.Sub(rec.Begin), End: s.End.Sub(rec.Begin),
-			Pred: int(s.Pred) - 1, Blocker: blocker, OnWalk: on[sim.SpanID(i+1)],
+			Pred: int(s.Pred) - 1, Blocker: blockerName(all, s.Blocker), OnWalk: on[sim.SpanID(i+1)],
 		})
 	}
 	return g

@@ -17,6 +17,11 @@ type Options struct {
 	Breakdown bool                  // record spans
 	Workers   int                   // points at the same time; 0: all cores
 	Progress  func(done, total int) // called from one goroutine at a time; may be nil
+	// Trace gives the sink that takes the spans of a pass (what it simulates:
+	// "put", "ping-pong", ...) of a path at a point, an index of Points; nil, or
+	// nil returned: none. Without Breakdown there is nothing to trace. Passes of
+	// different points may run at the same time unless Workers is 1.
+	Trace func(point int, path, pass string) result.TraceSink
 }
 
 // Run runs every point of the scenario. When ctx ends early, the result holds
@@ -49,6 +54,9 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 				}
 				for p := range s.Paths {
 					r := &runner{ctx: ctx, cfg: s.Config(i, p), seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
+					if o.Trace != nil {
+						r.trace = func(pass string) result.TraceSink { return o.Trace(i, s.Paths[p].Name, pass) }
+					}
 					out, err := r.safely()
 					if errors.Is(err, ctx.Err()) && err != nil {
 						d.cut = true

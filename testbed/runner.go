@@ -22,6 +22,7 @@ type runner struct {
 	seed      uint64
 	point     uint64
 	breakdown bool
+	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    counts
 	out       result.Path
 	rates     []result.Metric
@@ -57,11 +58,10 @@ func (p proxySide) busy() sim.Duration { return p.Busy() }
 
 // shape is how many threads post, in what portions, to how many queues.
 type shape struct {
-	agents  int // threads, or warps that act as one
-	perCTA  int
-	batch   int // messages per post
-	queues  int // QPs or rings
-	workers int
+	agents int // threads, or warps that act as one
+	perCTA int
+	batch  int // messages per post
+	queues int // QPs or rings
 }
 
 // plan is what a run is made of, read from the configuration once.
@@ -423,6 +423,15 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if n := run.Open(); n > 0 {
 		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
 		r.out.Err = fmt.Sprintf("deadlock at %v: %d of %d initiators wait for what nothing will bring (%d doorbells rung)", m.env.Eng.Now(), n, p.fg.agents, m.nics[0].Doorbells)
+	}
+	if r.trace != nil && rec != nil {
+		pass := p.kind
+		if pingPong {
+			pass = "ping-pong"
+		}
+		if sink := r.trace(pass); sink != nil {
+			feedTrace(sink, rec)
+		}
 	}
 	r.collect(p, m, run, group, background, rec, find, fwd, len(used))
 	return nil

@@ -175,9 +175,6 @@ type PingPong struct {
 	left     int
 	at       sim.Time
 	measured bool
-	posted   int
-	// due are batches of ours whose completion was not awaited.
-	due int
 }
 
 // NewPingPong returns the initiating client.
@@ -235,7 +232,6 @@ func (p *PingPong) Observed(c sim.Cause) {
 // Responder answers a PingPong's messages.
 type Responder struct {
 	me Thread
-	c  sim.Cause
 }
 
 // NewResponder returns the responding client.
@@ -265,17 +261,15 @@ func (r *Responder) Completed(sim.Cause) { r.me.AwaitData(sim.Cause{}) }
 
 // Stream keeps a window of messages outstanding.
 type Stream struct {
-	run      *Run
-	group    *Group
-	me       Thread
-	window   int
-	warm     int
-	left     int // messages still to post; negative: for ever
-	out      int // messages outstanding
-	done     int
-	begun    fifo
-	measured bool
-	ended    bool
+	run    *Run
+	group  *Group
+	me     Thread
+	window int
+	warm   int
+	left   int // messages still to post; negative: for ever
+	out    int // messages outstanding
+	begun  fifo
+	ended  bool
 }
 
 // Group measures the streams that run together: from when all are warm until

@@ -77,7 +77,6 @@ type producer struct {
 	path *ProxyPath
 	ring *ring
 	land sim.Sink
-	sent fifo[sim.Cause] // causes of descriptors on their way, in order
 	due  fifo[uint32]
 }
 
