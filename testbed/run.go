@@ -24,6 +24,10 @@ type Options struct {
 	Trace func(point int, path, pass string) result.TraceSink
 }
 
+// graphPoints is at how many points the recorded operations are kept: they are
+// most of a result, and a wide sweep is not looked at span by span.
+const graphPoints = 50
+
 // Run runs every point of the scenario. When ctx ends early, the result holds
 // the finished points, Partial is set and the error is ctx's. Other errors
 // name the path and key that the scenario combines in a way that no machine
@@ -31,6 +35,9 @@ type Options struct {
 func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
 	points := s.Points()
 	res := &result.Result{Schema: result.Schema, Backend: "sim", Name: s.Name, Title: s.Title, Source: s.File, Digest: s.Digest, Seed: s.Seed, Notices: append([]string(nil), s.Notices...)}
+	if o.Breakdown && len(points) > graphPoints {
+		res.Notices = append(res.Notices, fmt.Sprintf("operations are kept span by span at the first %d of %d points", graphPoints, len(points)))
+	}
 	workers := o.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -67,6 +74,9 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 						continue
 					}
 					out.Name, out.Stack, out.Hardware = s.Paths[p].Name, s.Paths[p].Stack, s.Hardware
+					if i >= graphPoints {
+						out.Graphs = nil
+					}
 					d.out.Paths = append(d.out.Paths, out)
 					d.counts.add(r.counts)
 				}

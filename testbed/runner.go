@@ -361,7 +361,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		background = workload.NewGroup(run, stage.NoMetric, 1)
 		for n, s := range []side{fwd, rev} {
 			for i := range p.bg.agents {
-				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.bg.batch))
+				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.fg.batch)) // the path's threads all post its batches
 				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, i%p.bg.queues, c)
 				c.Start(t)
 			}

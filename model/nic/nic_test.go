@@ -151,43 +151,59 @@ func TestOneMessage(t *testing.T) {
 	}{
 		{"inline by doorbell", pcie.GPU, false, nic.WQE{Bytes: 8, Inline: true, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			sent := wire(8 + header + reth)
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0,
-				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 8), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0,
+				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 8), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64),
+			}
 		}},
 		{"inline of two blocks, queues in host memory", pcie.Host, false, nic.WQE{Bytes: 92, Inline: true, Local: pcie.GPU, Remote: pcie.Host}, func(b *pcie.Fabric) parts {
 			sent := wire(92 + header + reth)
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.Host, 128), 0,
-				sent + rx + b.OneWay(pcie.NIC, pcie.Host, 92), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.Host, 128), 0,
+				sent + rx + b.OneWay(pcie.NIC, pcie.Host, 92), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64),
+			}
 		}},
 		{"pointer to GPU memory", pcie.GPU, false, nic.WQE{Bytes: 1024, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			sent := wire(1024 + header + reth)
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), b.RoundTrip(pcie.NIC, pcie.GPU, 1024),
-				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 1024), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), b.RoundTrip(pcie.NIC, pcie.GPU, 1024),
+				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 1024), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64),
+			}
 		}},
 		{"pointer to host memory", pcie.GPU, false, nic.WQE{Bytes: 1024, Local: pcie.Host, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			sent := wire(1024 + header + reth)
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), b.RoundTrip(pcie.NIC, pcie.Host, 1024),
-				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 1024), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), b.RoundTrip(pcie.NIC, pcie.Host, 1024),
+				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 1024), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64),
+			}
 		}},
 		{"BlueFlame", pcie.Host, true, nic.WQE{Bytes: 8, Inline: true, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			sent := wire(8 + header + reth)
-			return parts{b.OneWay(pcie.CPU, pcie.NIC, 64), 0, 0,
-				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 8), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64)}
+			return parts{
+				b.OneWay(pcie.CPU, pcie.NIC, 64), 0, 0,
+				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 8), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64),
+			}
 		}},
 		{"BlueFlame with a pointer", pcie.Host, true, nic.WQE{Bytes: 64, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			sent := wire(64 + header + reth)
-			return parts{b.OneWay(pcie.CPU, pcie.NIC, 64), 0, b.RoundTrip(pcie.NIC, pcie.GPU, 64),
-				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 64), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64)}
+			return parts{
+				b.OneWay(pcie.CPU, pcie.NIC, 64), 0, b.RoundTrip(pcie.NIC, pcie.GPU, 64),
+				sent + rx + b.OneWay(pcie.NIC, pcie.GPU, 64), sent + rx + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.Host, 64),
+			}
 		}},
 		{"READ", pcie.GPU, false, nic.WQE{Opcode: nic.RDMARead, Bytes: 1024, Local: pcie.GPU, Remote: pcie.Host}, func(b *pcie.Fabric) parts {
 			back := wire(header+reth) + rx + b.RoundTrip(pcie.NIC, pcie.Host, 1024) + tx + wire(1024+header+aeth) + rx
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0, -1,
-				back + b.OneWay(pcie.NIC, pcie.GPU, 1024) + b.OneWay(pcie.NIC, pcie.GPU, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0, -1,
+				back + b.OneWay(pcie.NIC, pcie.GPU, 1024) + b.OneWay(pcie.NIC, pcie.GPU, 64),
+			}
 		}},
 		{"FetchAdd", pcie.GPU, false, nic.WQE{Opcode: nic.FetchAdd, Bytes: 8, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
 			there := wire(header+atomic) + rx + b.RoundTrip(pcie.NIC, pcie.GPU, 8) + msg(cfg.Atomic)
-			return parts{b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0,
-				there + b.OneWay(pcie.NIC, pcie.GPU, 8), there + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64)}
+			return parts{
+				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0,
+				there + b.OneWay(pcie.NIC, pcie.GPU, 8), there + wire(header+aeth) + ack + b.OneWay(pcie.NIC, pcie.GPU, 64),
+			}
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -541,3 +557,38 @@ func TestAllocations(t *testing.T) {
 type discard struct{}
 
 func (discard) Done(uint32, sim.Cause) {}
+
+// TestBlueFlameBehindFetch: a WQE that is pushed while earlier ones are still
+// being fetched does not overtake them; pushed later it needs no fetch.
+func TestBlueFlameBehindFetch(t *testing.T) {
+	for _, tt := range []struct {
+		pause   sim.Duration
+		fetches int
+	}{{0, 2}, {300 * ns, 2}, {5 * sim.Microsecond, 1}} {
+		r := build(t, nicConfig(), false)
+		q, _ := r.qp(t, 0, pcie.Host)
+		land := &events{eng: r.eng}
+		w := nic.WQE{Bytes: 8, Inline: true, Signaled: true, Remote: pcie.GPU, Land: land}
+		for w.LandArg = range 3 {
+			q.Post(w)
+		}
+		r.bus[0].Write(pcie.CPU, pcie.NIC, 8, sim.Cause{}, sim.Kind{}, q.Doorbell(), q.Head())
+		for r.nics[0].WQEFetches == 0 {
+			r.eng.Step()
+		}
+		r.eng.RunUntil(r.eng.Now().Add(tt.pause))
+		w.LandArg = 3
+		q.Post(w)
+		r.bus[0].Write(pcie.CPU, pcie.NIC, 64, sim.Cause{}, sim.Kind{}, q.BlueFlame(), q.Head())
+		r.eng.Run()
+		for i, a := range land.args {
+			if a != uint32(i) {
+				t.Errorf("pushed %v after the fetch began: landed in the order %v", tt.pause, land.args)
+				break
+			}
+		}
+		if len(land.args) != 4 || r.nics[0].WQEFetches != tt.fetches {
+			t.Errorf("pushed %v after the fetch began: %d landed, %d fetches, want 4 and %d", tt.pause, len(land.args), r.nics[0].WQEFetches, tt.fetches)
+		}
+	}
+}
