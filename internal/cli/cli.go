@@ -114,7 +114,7 @@ output, all else to standard error.`,
 		return fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	f.add(root)
-	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace())
+	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
 	return root
 }
 
