@@ -18,6 +18,7 @@ type Field struct {
 	Enum     []string
 	Later    []string // words of the notation that the simulator cannot do yet
 	Min, Max string   // "" for the kind's own range
+	Pow2     bool     // a power of two (Bytes)
 	Dist     bool     // may be a distribution (Duration and Cost)
 	List     bool     // one, a list, or {from, to, factor}: makes points
 	Text     string   // one line: what it is
@@ -67,7 +68,7 @@ var scenarioFields = []Field{
 	{Key: "workload.iterations", Kind: Count, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages of each initiator", Used: "workload"},
 	{Key: "workload.warmup", Kind: Count, Default: "100", Max: "100000000", Text: "messages of each initiator before measuring", Used: "workload"},
 	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: []string{"stream"}, Text: "load beside the measured messages; none where absent", Used: "workload"},
-	{Key: "workload.background.bytes", Kind: Bytes, Default: "8B", Min: "1B", Max: "1GiB", Text: "payload of a background message", Used: "workload"},
+	{Key: "workload.background.bytes", Kind: Bytes, Optional: true, Min: "1B", Max: "1GiB", Text: "payload of a background message; absent: as the measured messages", Used: "workload"},
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
 	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
 	{Key: "workload.background.outstanding", Kind: Count, Default: "16", Min: "1", Max: "65536", Text: "messages in flight for each background thread", Used: "workload"},

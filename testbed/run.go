@@ -60,7 +60,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 					d.out.At = append(d.out.At, result.Setting{Key: a.Key, Value: a.Value})
 				}
 				for p := range s.Paths {
-					r := &runner{ctx: ctx, cfg: s.Config(i, p), seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
+					r := &runner{ctx: ctx, cfg: s.Config(i, p), name: s.Paths[p].Name, seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
 					if o.Trace != nil {
 						r.trace = func(pass string) result.TraceSink { return o.Trace(i, s.Paths[p].Name, pass) }
 					}

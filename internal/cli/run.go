@@ -89,6 +89,9 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	if err := s.Apply(f.sets); err != nil {
 		return err
 	}
+	if sameFile(arg, f.out) {
+		return fmt.Errorf("-o %s: is the scenario itself", f.out)
+	}
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
 	if err != nil {
 		return err
@@ -160,6 +163,10 @@ func impossible(s *scenarios.Scenario, err error) error {
 		errs = joined.Unwrap()
 	}
 	for i, e := range errs {
+		var fault *testbed.Fault
+		if errors.As(e, &fault) {
+			return &failure{e}
+		}
 		errs[i] = &scenarios.Problem{File: s.File, What: e.Error()}
 	}
 	return errors.Join(errs...)
