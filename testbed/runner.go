@@ -23,7 +23,7 @@ type runner struct {
 	seed      uint64
 	point     uint64
 	breakdown bool
-	name      string // of the path
+	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    counts
 	out       result.Path
