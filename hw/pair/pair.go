@@ -339,7 +339,7 @@ func readFrame(r io.Reader, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("%w: %v", ErrProtocol, err)
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if d.More() {
 		return fmt.Errorf("%w: more than one value in a frame", ErrProtocol)
@@ -354,7 +354,7 @@ func lost(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrDeadline
 	}
-	return fmt.Errorf("%w: %v", ErrPeerLost, err)
+	return fmt.Errorf("%w: %w", ErrPeerLost, err)
 }
 
 // Close ends the connection.

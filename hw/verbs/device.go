@@ -52,7 +52,7 @@ func devices() ([]string, error) {
 	buf := (*C.char)(C.calloc(1, size))
 	defer C.free(unsafe.Pointer(buf))
 	if n := C.gv_devices(buf, size); n < 0 {
-		return nil, fmt.Errorf("%w: the kernel has none (%v)", ErrNoRDMA, syscall.Errno(-n))
+		return nil, fmt.Errorf("%w: the kernel has none (%w)", ErrNoRDMA, syscall.Errno(-n))
 	}
 	return strings.Fields(C.GoString(buf)), nil
 }
@@ -91,17 +91,23 @@ func describe(name string, d *C.struct_gv_device_attr) Info {
 		key string
 		n   uint64
 	}{
-		{"max_qp", uint64(d.max_qp)}, {"max_qp_wr", uint64(d.max_qp_wr)}, {"max_sge", uint64(d.max_sge)}, {"max_cq", uint64(d.max_cq)},
-		{"max_cqe", uint64(d.max_cqe)}, {"max_mr", uint64(d.max_mr)}, {"max_mr_size", uint64(d.max_mr_size)}, {"max_qp_rd_atom", uint64(d.max_qp_rd_atom)},
+		{"max_qp", uint64(d.max_qp)},
+		{"max_qp_wr", uint64(d.max_qp_wr)},
+		{"max_sge", uint64(d.max_sge)},
+		{"max_cq", uint64(d.max_cq)},
+		{"max_cqe", uint64(d.max_cqe)},
+		{"max_mr", uint64(d.max_mr)},
+		{"max_mr_size", uint64(d.max_mr_size)},
+		{"max_qp_rd_atom", uint64(d.max_qp_rd_atom)},
 	} {
 		info.Limits = append(info.Limits, Setting{l.key, strconv.FormatUint(l.n, 10)})
 	}
 	atom := [...]string{"none", "by the device", "global"}
-	cap := "unknown"
+	atomics := "unknown"
 	if int(d.atomic_cap) < len(atom) {
-		cap = atom[d.atomic_cap]
+		atomics = atom[d.atomic_cap]
 	}
-	info.Limits = append(info.Limits, Setting{"atomics", cap}, Setting{"vendor_id", fmt.Sprintf("%#x", uint32(d.vendor_id))}, Setting{"vendor_part_id", strconv.FormatUint(uint64(d.vendor_part_id), 10)})
+	info.Limits = append(info.Limits, Setting{"atomics", atomics}, Setting{"vendor_id", fmt.Sprintf("%#x", uint32(d.vendor_id))}, Setting{"vendor_part_id", strconv.FormatUint(uint64(d.vendor_part_id), 10)})
 	return info
 }
 

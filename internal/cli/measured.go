@@ -15,8 +15,13 @@ func measuredTable(ms []result.Measured) *table.Table {
 		return nil
 	}
 	t := &table.Table{Columns: []table.Column{
-		{Head: "measured"}, {Head: "n", Right: true}, {Group: "us", Head: "p50", Right: true}, {Group: "us", Head: "p99", Right: true}, {Group: "us", Head: "max", Right: true},
-		{Group: "clock", Head: "ns", Right: true, Drop: 1}, {Head: "how"},
+		{Head: "measured"},
+		{Head: "n", Right: true},
+		{Group: "us", Head: "p50", Right: true},
+		{Group: "us", Head: "p99", Right: true},
+		{Group: "us", Head: "max", Right: true},
+		{Group: "clock", Head: "ns", Right: true, Drop: 1},
+		{Head: "how"},
 	}}
 	for i := range ms {
 		m := &ms[i]

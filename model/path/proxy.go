@@ -77,7 +77,6 @@ type producer struct {
 	path *ProxyPath
 	ring *ring
 	land sim.Sink
-	sent fifo[sim.Cause] // causes of descriptors on their way, in order
 	due  fifo[uint32]
 }
 
@@ -209,7 +208,8 @@ type worker struct {
 	cqes   fifo[completion]
 	chains fifo[chain]
 
-	pos    int // what the pass looks at next: a ring, or the CQ behind them
+	pos    int   // what the pass looks at next: a ring, or the CQ behind them
+	owed   *ring // found the send queue full: the next free slot is its own
 	state  workerState
 	idleAt sim.Time     // when a pass began that has found nothing so far
 	pass   sim.Duration // length of such a pass
@@ -249,7 +249,7 @@ type chain struct {
 func (w *worker) begin() {
 	cfg := w.core.Config()
 	w.check = cfg.Check.Mean()
-	w.pass = cfg.Loop.Mean() + sim.Duration(len(w.rings))*w.check + cfg.PollEmpty.Mean()
+	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*w.check+cfg.PollEmpty.Mean())
 }
 
 // notice is called when something became visible at position pos of the pass.
@@ -334,9 +334,13 @@ func (w *worker) look() {
 			continue
 		}
 		r := w.rings[w.pos]
-		if r.visible.len() > 0 && w.qp.Free() >= w.path.perMessage() {
-			w.serve(r, t)
-			return
+		if r.visible.len() > 0 && (w.owed == nil || w.owed == r) {
+			if w.qp.Free() >= w.path.perMessage() {
+				w.owed = nil
+				w.serve(r, t)
+				return
+			}
+			w.owed = r
 		}
 		w.pos++
 		t = t.Add(w.core.Draw(cfg.Check))
