@@ -166,6 +166,7 @@ type model struct {
 	params  map[string]*param
 	runs    int
 	shorten []string // --set of every trial
+	plain   bool     // no row is a stage: trials need not record them
 }
 
 func newModel(ctx context.Context, s *scenarios.Scenario, o Options) (*model, error) {
@@ -219,5 +220,5 @@ func (m *model) simulate(scales map[string]float64) (*result.Result, error) {
 		return nil, err
 	}
 	m.runs++
-	return m.o.Simulate(m.ctx, &t, testbed.Options{Breakdown: true})
+	return m.o.Simulate(m.ctx, &t, testbed.Options{Breakdown: !m.plain})
 }

@@ -16,6 +16,7 @@ import (
 
 	"gdisim/result"
 	"gdisim/sim"
+	"gdisim/stage"
 )
 
 // Bounds of a parameter, as scales of its prior.
@@ -49,6 +50,7 @@ func (f *Fit) fit(m *model, rs []*result.Result, taken map[string]bool) error {
 			}
 		}
 	}
+	m.plain = !slices.ContainsFunc(f.Rows, func(r Row) bool { return r.name.Stage != stage.None })
 	for i := range f.Rows {
 		f.Rows[i].HeldOut = len(f.Rows) >= fewRows && i%holdOut == holdOut-1
 		f.Rows[i].Before, _ = f.Rows[i].of(base)
@@ -84,10 +86,15 @@ func (f *Fit) fit(m *model, rs []*result.Result, taken map[string]bool) error {
 		case !used[key]:
 			left(p, "no path of the scenario uses it")
 		case len(f.Rows) == 0:
-			left(p, "no number of the results can be held against the model")
+			if len(m.o.Fit) > 0 {
+				left(p, "no number of the results can be held against the model")
+			}
 		default:
 			tried = append(tried, p)
 		}
+	}
+	if len(f.Rows) == 0 && len(m.o.Fit) == 0 {
+		f.Notices = append(f.Notices, "no total or stage of the results can be held against the model: every parameter that is not above stays at its prior")
 	}
 	if len(f.Rows) == 0 || len(tried) == 0 {
 		f.errors()

@@ -92,6 +92,9 @@ func medianSigma(n int, quantiles []sim.Duration) sim.Duration {
 
 // of returns the row's number in a simulated result.
 func (r *Row) of(s *result.Result) (sim.Duration, bool) {
+	if r.point >= len(s.Points) || r.path >= len(s.Points[r.point].Paths) {
+		return 0, false
+	}
 	p := &s.Points[r.point].Paths[r.path]
 	if r.name.Stage != stage.None && p.Breakdown(r.name.Metric) == nil {
 		return 0, false
