@@ -62,7 +62,9 @@ func rows(r, of *result.Result) ([]Row, []string) {
 			for _, b := range p.Breakdowns {
 				for _, s := range b.Stages {
 					// A simulated stage has no method and tells nothing beyond its metric.
-					if s.Method != "" && s.Stage != stage.Unresolved {
+					// What a clock saw of the acknowledgement is not the model's stage: it
+					// begins at the delivery, and has the CQE and the poll in it.
+					if s.Method != "" && s.Stage != stage.Unresolved && s.Stage != stage.NICAck {
 						add(result.Name{Metric: b.Metric, Stage: s.Stage, Node: s.Node, Stat: result.P50}, s.Time, sim.Duration(float64(s.Spread)/1.96), s.Stage == stage.CPUPost)
 					}
 				}

@@ -16,16 +16,17 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Same       Verdict = iota // the interval of the difference contains 0
-	Lower                     // B is below A by more than the interval
-	Higher                    // B is above A by more than the interval
-	OnlyA                     // B has no such number
-	OnlyB                     // A has no such number
-	OtherStack                // both have it, of different stacks: not the same thing
-	Unmeasured                // one backend cannot see the stage by itself
+	Same        Verdict = iota // the interval of the difference contains 0
+	Lower                      // B is below A by more than the interval
+	Higher                     // B is above A by more than the interval
+	OnlyA                      // B has no such number
+	OnlyB                      // A has no such number
+	OtherStack                 // both have it, of different stacks: not the same thing
+	Unmeasured                 // B is of hardware, which cannot see the stage by itself
+	OtherExtent                // both have the stage, but B's clock saw it begin or end elsewhere
 )
 
-var verdictNames = [...]string{"same", "B lower", "B higher", "only A", "only B", "other stack", "in B's unresolved"}
+var verdictNames = [...]string{"same", "B lower", "B higher", "only A", "only B", "other stack", "in B's unresolved", "other extent"}
 
 // String returns the verdict's words.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -86,8 +87,13 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 	if a.Digest != b.Digest && a.Digest != "" && b.Digest != "" {
 		c.Notices = append(c.Notices, "the results are of different scenario texts")
 	}
-	va, orderA := numbers(a)
-	vb, orderB := numbers(b)
+	// A clock around ibv_post_send sees the doorbell's store in it.
+	mixed := a.Backend != b.Backend
+	va, orderA := numbers(a, mixed)
+	vb, orderB := numbers(b, mixed)
+	if mixed {
+		c.Notices = append(c.Notices, "cpu.post has cpu.ring in it on both sides, as a clock around ibv_post_send does")
+	}
 	for _, k := range orderB {
 		if _, ok := va[k]; !ok {
 			orderA = append(orderA, k)
@@ -101,7 +107,7 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 			r.Unit = y.unit
 		}
 		switch {
-		case !inB && k.staged && a.Backend == "sim" && b.Backend == "hw":
+		case !inB && k.staged && a.Backend == "sim" && b.Backend == "hw" && !strings.Contains(k.what, "/gpu."):
 			r.Verdict = Unmeasured
 		case !inB:
 			r.Verdict = OnlyA
@@ -112,6 +118,8 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 			switch d := r.Diff(); {
 			case x.stack != y.stack && !k.staged:
 				r.Verdict = OtherStack
+			case mixed && k.staged && strings.HasSuffix(k.what, "/"+stage.NICAck.String()):
+				r.Verdict = OtherExtent
 			case math.Abs(d) <= r.Half || d == 0:
 				r.Verdict = Same
 			case d < 0:
@@ -131,7 +139,7 @@ type key struct {
 	staged            bool
 }
 
-func numbers(r *result.Result) (map[key]value, []key) {
+func numbers(r *result.Result, foldRing bool) (map[key]value, []key) {
 	out := map[key]value{}
 	var order []key
 	add := func(k key, v value) {
@@ -172,7 +180,11 @@ func numbers(r *result.Result) (map[key]value, []key) {
 				add(key{point, p.Name, m.Metric.String(), false}, v)
 			}
 			for _, b := range p.Breakdowns {
-				for _, s := range b.Stages {
+				stages := b.Stages
+				if foldRing {
+					stages = folded(stages)
+				}
+				for _, s := range stages {
 					if s.Time == 0 && s.Mean == 0 {
 						continue
 					}
@@ -188,6 +200,22 @@ func numbers(r *result.Result) (map[key]value, []key) {
 	}
 	measured("", "", r.Measured)
 	return out, order
+}
+
+// folded adds cpu.ring to cpu.post of the same node.
+func folded(in []result.StageTime) []result.StageTime {
+	var out []result.StageTime
+	for _, s := range in {
+		if s.Stage == stage.CPURing {
+			if i := slices.IndexFunc(out, func(x result.StageTime) bool { return x.Stage == stage.CPUPost && x.Node == s.Node }); i >= 0 {
+				out[i].Time += s.Time
+				out[i].Mean += s.Mean
+				continue
+			}
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // half returns the half width of the median's 95 % interval, from the order

@@ -75,17 +75,25 @@ func TestStages(t *testing.T) {
 	stages := func(ss ...result.StageTime) result.Path {
 		return result.Path{Breakdowns: []result.Breakdown{{Metric: stage.PutCompletion, Stages: ss}}}
 	}
-	a := one("sim", "s", stages(result.StageTime{Stage: stage.CPUPost, Time: 100 * sim.Nanosecond}, result.StageTime{Stage: stage.NICTx, Time: us}))
+	a := one("sim", "s", stages(
+		result.StageTime{Stage: stage.GPURing, Time: us}, result.StageTime{Stage: stage.CPUPost, Time: 60 * sim.Nanosecond}, result.StageTime{Stage: stage.CPURing, Time: 40 * sim.Nanosecond},
+		result.StageTime{Stage: stage.NICTx, Time: us}, result.StageTime{Stage: stage.NICAck, Time: us}))
 	b := one("hw", "verbs-cpu", stages(
 		result.StageTime{Stage: stage.CPUPost, Time: 130 * sim.Nanosecond, Spread: 10 * sim.Nanosecond, Method: "clock"},
-		result.StageTime{Stage: stage.Unresolved, Time: 2 * us, Spread: 1, Method: "rest"}))
+		result.StageTime{Stage: stage.Unresolved, Time: 2 * us, Spread: 1, Method: "rest"}, result.StageTime{Stage: stage.NICAck, Time: us, Method: "clock"}))
 	b.Emulated = "soft"
 	c := Results("sim.json", "hw.json", a, b)
-	if r := row(t, c, "put+completion/cpu.post"); r.Verdict != Higher || r.Half != float64(10*sim.Nanosecond) || !r.Known {
+	if r := row(t, c, "put+completion/cpu.post"); r.Verdict != Higher || r.A != float64(100*sim.Nanosecond) || r.Half != float64(10*sim.Nanosecond) || !r.Known {
 		t.Errorf("a stage that both have: %+v", r)
 	}
 	if r := row(t, c, "put+completion/nic.tx"); r.Verdict != Unmeasured {
 		t.Errorf("a stage that hardware cannot see: %+v", r)
+	}
+	if r := row(t, c, "put+completion/gpu.ring"); r.Verdict != OnlyA {
+		t.Errorf("a stage that did not happen: %+v", r)
+	}
+	if r := row(t, c, "put+completion/nic.ack"); r.Verdict != OtherExtent {
+		t.Errorf("a stage that ends elsewhere: %+v", r)
 	}
 	if r := row(t, c, "put+completion/unresolved"); r.Verdict != OnlyB {
 		t.Errorf("the lump: %+v", r)

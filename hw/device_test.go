@@ -175,7 +175,7 @@ func TestDeviceDelay(t *testing.T) {
 		t.Run(c.dev, func(t *testing.T) {
 			sh(t, "tc qdisc add dev "+c.dev+" root netem delay "+delay)
 			defer sh(t, "tc qdisc del dev "+c.dev+" root")
-			r, err := Loopback(t.Context(), scenario(t, "{kind: put, bytes: 8B, iterations: 30, warmup: 2}"), o)
+			r, err := Loopback(t.Context(), scenario(t, "{kind: put, bytes: 8B, iterations: 10, warmup: 1}"), o)
 			if err != nil {
 				t.Fatal(err)
 			}
