@@ -81,14 +81,14 @@ func (f *Fit) fit(m *model, rs []*result.Result, taken map[string]bool) error {
 				left(p, p.why)
 			}
 		case !asked:
-		case p.prior.MilliCycles == 0 && p.prior.Fixed.Mean() == 0:
-			left(p, "its prior is 0, which no scale changes")
-		case !used[key]:
-			left(p, "no path of the scenario uses it")
 		case len(f.Rows) == 0:
 			if len(m.o.Fit) > 0 {
 				left(p, "no number of the results can be held against the model")
 			}
+		case p.prior.MilliCycles == 0 && p.prior.Fixed.Mean() == 0:
+			left(p, "its prior is 0, which no scale changes")
+		case !used[key]:
+			left(p, "no path of the scenario uses it")
 		default:
 			tried = append(tried, p)
 		}

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"gdisim/hw/host"
+	"gdisim/result"
 	"gdisim/scenarios"
 	"gdisim/testbed"
 )
@@ -68,5 +72,45 @@ func TestCalibrateCommand(t *testing.T) {
 	}
 	if b, err := os.ReadFile("soft.yaml"); err != nil || !strings.Contains(string(b), "EMULATED") {
 		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+// What this machine's cores and kernel cost, measured and taken into a profile.
+func TestCalibrateHostCosts(t *testing.T) {
+	if err := host.Available(); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(t.TempDir())
+	write(t, "c.yaml", "gdisim: v1\nname: c\nhardware: h200-cx7-ib200\npaths: [mini-proxy]\nworkload: {kind: put, bytes: 8B, iterations: 20, warmup: 2}\n")
+	if code, _, stderr := exec(testbed.Run, "hw", "c.yaml", "--backend", "host", "--samples", "200", "-q", "--format", "json", "-o", "host.json"); code != 0 {
+		t.Fatal(stderr)
+	}
+	f, err := os.Open("host.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := result.Decode(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	line := slices.IndexFunc(r.Measured, func(m result.Measured) bool { return m.Name == "line.cross-core" })
+	if line < 0 || r.Measured[line].Err != "" {
+		t.Skipf("no line between two cores on this machine: %+v", r.Measured)
+	}
+	code, stdout, stderr := exec(testbed.Run, "calibrate", "c.yaml", "host.json", "-q", "-o", "mine.yaml")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	mustContain(t, "stdout", stdout, "cpu.miss", "line.cross-core", "every parameter that is not")
+	ps, err := scenarios.ProfileParams("mine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(ps, func(p scenarios.Param) bool { return p.Key == "hardware.cpu.miss" })
+	if i < 0 || ps[i].Value != r.Measured[line].P50.String() || ps[i].Kind != "measured" {
+		t.Errorf("%+v, measured %v", ps, r.Measured[line].P50)
+	}
+	if code, _, stderr := exec(testbed.Run, "run", "-q", "c.yaml", "--set", "hardware.cpu.miss="+ps[i].Value); code != 0 {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
