@@ -70,9 +70,11 @@ type pipe struct {
 	limit   [3]int
 	tlps    int
 	// waiting holds transactions that lack credits, in order: requests (a
-	// non-posted one may not pass a posted one) and completions (which may
-	// pass both: PCIe Base Specification, section 2.4.1).
+	// non-posted one may not pass a posted one) and completions. A completion may
+	// not pass a posted request either, without relaxed ordering, and then stands
+	// in the requests' queue (PCIe Base Specification, table 2-41).
 	waiting [2][]uint32
+	posted  int // of those waiting
 	// Nothing overtakes on a link, whatever latencies are drawn: when the head
 	// and tail of the last TLP went on, and when its target was done with it.
 	head, tail [2]sim.Time
@@ -188,19 +190,22 @@ func (f *Fabric) build(node string) {
 		if c.Class == C2C {
 			between = []sim.Delay{wire, root}
 		}
-		var gate []hop
+		var toNICGate, toGPUGate []hop
 		switch c.Class {
 		case NODE:
 			between = append(between, c.MeshLatency)
 		case SYS:
 			between = append(between, c.SocketLatency)
-			p := &pipe{name: node + ".socket", bw: sim.NewPipe(c.SocketP2PRate), credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
-			p.limit = p.credits
-			f.pipes = append(f.pipes, p)
-			gate = []hop{{p, nil}}
+			socket := func(dir string) []hop {
+				p := &pipe{name: node + ".socket." + dir, bw: sim.NewPipe(c.SocketP2PRate), credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
+				p.limit = p.credits
+				f.pipes = append(f.pipes, p)
+				return []hop{{p, nil}}
+			}
+			toNICGate, toGPUGate = socket("to-nic"), socket("to-gpu")
 		}
-		toNIC = append(append([]hop{{gpuUp, between}}, gate...), hop{nicDown, []sim.Delay{wire}})
-		toGPU = append(append([]hop{{nicUp, between}}, gate...), hop{gpuDown, []sim.Delay{wire}})
+		toNIC = append(append([]hop{{gpuUp, between}}, toNICGate...), hop{nicDown, []sim.Delay{wire}})
+		toGPU = append(append([]hop{{nicUp, between}}, toGPUGate...), hop{gpuDown, []sim.Delay{wire}})
 		nicToHost = []hop{{nicUp, []sim.Delay{wire, root}}}
 		hostToNIC = []hop{{nicDown, []sim.Delay{root, wire}}}
 		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, root}}}
@@ -298,7 +303,14 @@ func (f *Fabric) enter(id uint32) {
 		return
 	}
 	p := route[t.at].pipe
-	if q := t.queue(); len(p.waiting[q]) > 0 || !f.take(p, t) {
+	q := t.queue()
+	if q == 1 && p.posted > 0 {
+		q = 0
+	}
+	if len(p.waiting[q]) > 0 || !f.take(p, t) {
+		if t.class == posted {
+			p.posted++
+		}
 		p.waiting[q] = append(p.waiting[q], id)
 		return
 	}
@@ -339,6 +351,9 @@ func (f *Fabric) give(t *txn, route []hop, at int8) {
 				break
 			}
 			p.waiting[q] = p.waiting[q][:copy(p.waiting[q], p.waiting[q][1:])]
+			if w.class == posted {
+				p.posted--
+			}
 			f.cross(id, p, f.route(w))
 		}
 	}
