@@ -378,12 +378,30 @@ func (e *endpoint) why(ctx context.Context, b *C.struct_gv_batch) error {
 	default:
 		err = syscall.Errno(b.sys)
 	}
-	// A message that found no way may be the port's fault.
-	if !e.PortActive() {
+	if e.portFailed(err) {
 		err = errors.Join(ErrPortDown, err)
 	}
 	return err
 }
+
+// portFailed reports whether a message that found no way is the port's fault. A
+// send may fail a little before the kernel says that the port is down, so an error
+// of this side waits for that word; an answer of the other side does not.
+func (e *endpoint) portFailed(err error) bool {
+	var wc *WCError
+	wait := errors.As(err, &wc) && wc.Status != statusRemoteAccess && wc.Status != statusRNR
+	for end := time.Now().Add(settle); ; time.Sleep(settle / 20) {
+		if !e.PortActive() {
+			return true
+		}
+		if !wait || time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// settle is how long a port's state may lag behind what its messages met.
+const settle = 500 * time.Millisecond
 
 func (e *endpoint) Register(size int, p Pages, n int) (reg, dereg []int64, err error) {
 	buf := make([]int64, 2*n)
