@@ -52,12 +52,14 @@ func list(dir string) []Info {
 	return infos
 }
 
-// readEmbedded returns examples/NAME.yaml and the like. The error of an unknown
-// name suggests a near one.
+// readEmbedded returns examples/NAME.yaml and the like, or profiles/parts/NAME.yaml,
+// which profiles include. The error of an unknown name suggests a near one.
 func readEmbedded(dir, name string) ([]byte, error) {
 	if fs.ValidPath(name) && !strings.Contains(name, "/") {
-		if src, err := embedded.ReadFile(dir + "/" + name + ".yaml"); err == nil {
-			return src, nil
+		for _, d := range []string{dir, dir + "/parts"} {
+			if src, err := embedded.ReadFile(d + "/" + name + ".yaml"); err == nil {
+				return src, nil
+			}
 		}
 	}
 	var known []string
