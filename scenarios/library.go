@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-//go:embed examples profiles stacks
+//go:embed checks examples profiles stacks
 var embedded embed.FS
 
 // Info names something embedded.
@@ -23,6 +23,9 @@ func Profiles() []Info { return list("profiles") }
 
 // Stacks lists the embedded stacks by name.
 func Stacks() []Info { return list("stacks") }
+
+// Checks lists the embedded scenarios that hold published figures, by name.
+func Checks() []Info { return list("checks") }
 
 // ReadExample returns the text of an embedded scenario.
 func ReadExample(name string) ([]byte, error) { return readEmbedded("examples", name) }
