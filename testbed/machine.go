@@ -143,6 +143,7 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
 	case pcie.SYS:
 		p.SocketLatency = c.Delay("hardware.pcie.socket_latency")
+		p.HostNearGPU = c.Enum("hardware.pcie.host_near") == "gpu"
 		p.SocketP2PRate = c.Rate("hardware.pcie.socket_p2p_rate")
 	case pcie.C2C:
 		p.C2CRate = c.Rate("hardware.pcie.c2c_rate")
