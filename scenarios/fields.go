@@ -39,8 +39,11 @@ var scenarioFields = []Field{
 	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},
 	{Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
 		Text: "what a proxy thread has of its core", Used: "model/cpu"},
-	{Key: "host.proxy.wait", Kind: Enum, Default: "poll", Enum: []string{"poll"}, Later: []string{"interrupt", "sleep-poll", "spin-then-sleep"},
-		Text: "how a proxy thread waits for work", Used: "model/cpu"},
+	{Key: "host.proxy.wait", Kind: Enum, Default: "auto", Enum: []string{"auto", "poll", "interrupt"}, Later: []string{"sleep-poll", "spin-then-sleep"},
+		Text: "how a proxy thread waits for work; auto: as the stack does", Used: "model/cpu"},
+	{Key: "host.idle.deepest", Kind: Enum, Default: "C1", Enum: []string{"none", "C1", "C1E", "C6"}, Text: "deepest idle state that a core without work may enter", Used: "model/cpu"},
+	{Key: "host.interrupt.moderation", Kind: Duration, Default: "0s", Max: "1s", Text: "up to so long the NIC or GPU holds an interrupt back", Used: "model/cpu"},
+	{Key: "host.interrupt.frames", Kind: Count, Default: "0", Max: "65536", Text: "events that end the holding back; 0: only time does", Used: "model/cpu"},
 	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
 	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
 
@@ -64,7 +67,7 @@ var scenarioFields = []Field{
 }
 
 // laterKeys are keys of the notation that the simulator cannot do yet.
-var laterKeys = []string{"host.idle.deepest", "host.interrupt.moderation", "host.interrupt.frames", "host.stalls"}
+var laterKeys = []string{"host.stalls"}
 
 type table struct {
 	fields   []Field // in key order

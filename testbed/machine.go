@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"strings"
 
 	"gdisim/model/cpu"
 	"gdisim/model/fabric"
@@ -172,7 +173,7 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 	half := "." + c.Enum("hardware.gpu.placement")
 	return &gpu.Config{
 		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
-		Build: cost("build"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
+		Build: cost("build"), AtomicInterval: cost("atomic_interval"), FenceCTA: cost("fence.cta"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),
 		FixedPhase: c.Enum("hardware.gpu.poll_phase") == "fixed",
@@ -186,7 +187,19 @@ func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
 	}
 	onCore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), core) }
 	onUncore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), uncore) }
+	var idle []cpu.IdleState
+	for _, s := range []string{"c1", "c1e", "c6"} {
+		if c.Enum("host.idle.deepest") == "none" {
+			break
+		}
+		key := "hardware.cpu.idle." + s
+		idle = append(idle, cpu.IdleState{After: c.Duration(key + ".after"), Exit: c.Delay(key + ".exit")})
+		if strings.EqualFold(c.Enum("host.idle.deepest"), s) {
+			break
+		}
+	}
 	return &cpu.Config{
+		Stream: onUncore("stream"), Lookup: onCore("lookup"), Interrupt: c.Delay("hardware.cpu.interrupt"), Switch: c.Delay("hardware.cpu.switch"), Idle: idle,
 		Loop: onCore("loop"), Check: onCore("check"), Miss: onUncore("miss"), Rewrite: onUncore("rewrite"), Dequeue: onCore("dequeue"), Build: onCore("build"),
 		Post: onCore("post"), Flush: onUncore("flush"), PollEmpty: onCore("poll_empty"), PollCQE: onCore("poll_cqe"), Publish: onCore("publish"),
 	}

@@ -100,7 +100,7 @@ func (r *runner) plan() (*plan, error) {
 	}
 	counts := path.Counts{
 		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
-		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), DescriptorSt: 1,
+		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), Stores: c.Count("path.steps.stores"),
 	}
 	payload := pcie.GPU
 	if c.Enum("path.payload_in") == "host" {
@@ -119,6 +119,23 @@ func (r *runner) plan() (*plan, error) {
 			Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
 			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, ReplyAfterCompletion: c.Bool("path.reply_after_completion"), Counts: counts,
 			DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
+			SignalBytes: c.Bytes("path.proxy.signal_bytes"), Reference: c.Bool("path.proxy.reference"), Stream: p.kind == "stream",
+			SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),
+			Gather: c.Bool("path.proxy.gather"), SignalApart: c.Enum("path.proxy.signal_call") == "apart", CQBatch: c.Count("path.proxy.cq_batch"),
+			CQOnce: c.Bool("path.proxy.cq_once"), CQTests: c.Enum("path.proxy.cq_tests") == "entry", DrainPolls: c.Count("path.proxy.drain_polls"),
+			Lock: c.Bool("path.proxy.lock"), Clears: c.Count("path.steps.clears"), Lookups: c.Count("path.steps.lookups"), PassLookups: c.Count("path.steps.pass_lookups"),
+		}
+		p.prox.Quiet, _ = path.ParseQuiet(c.Enum("path.proxy.quiet"))
+		p.prox.Burst = p.prox.Chain
+		if c.Has("path.proxy.burst") {
+			p.prox.Burst = c.Count("path.proxy.burst")
+		}
+		wait := c.Enum("host.proxy.wait")
+		if wait == "auto" {
+			wait = c.Enum("path.proxy.wait")
+		}
+		if wait == "interrupt" {
+			p.prox.Interrupt, p.prox.Moderation, p.prox.Frames = true, c.Duration("host.interrupt.moderation"), c.Count("host.interrupt.frames")
 		}
 		p.prox.Workers = c.Count("host.proxy.threads")
 		if c.Has("path.proxy.workers") {
@@ -128,6 +145,9 @@ func (r *runner) plan() (*plan, error) {
 	} else {
 		if !c.Has("path.fence") {
 			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
+		}
+		if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
+			return nil, errors.New("no doorbell mapping: want rings_by host")
 		}
 		fence, _ := path.ParseFence(c.Enum("path.fence"))
 		posting, _ := path.ParsePosting(c.Enum("path.posting"))

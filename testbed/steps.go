@@ -49,10 +49,10 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 		out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll CQ", Price: g.PollPeriod.Mean(), Why: "until the CQE shows; acquire unless the fence is none; one CQE retires all before it"})
 		return out, nil
 	}
-	prog := pl.prox.Program()
+	prog := pl.prox.Program(pl.msg)
 	add(prog.Steps())
 	core, uncore := clocks(r.cfg)
-	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore)) {
+	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore), pl.msg) {
 		out = append(out, Step{Who: "CPU worker", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
 	}
 	where := "in GPU memory"

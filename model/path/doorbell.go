@@ -193,6 +193,8 @@ func (t *poster) rings(s *Step) bool {
 
 func (t *poster) stores() bool { return true }
 
+func (t *poster) ended() bool { return true }
+
 // wqes is the number of WQEs of a batch.
 func (t *poster) wqes() int {
 	if t.path.msg.Signal != SignalNone {

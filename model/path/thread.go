@@ -38,6 +38,7 @@ type thread struct {
 		arrived bool
 		at      sim.Time
 		stage   stage.Stage
+		next    threadState // when the word has been seen; idle: seen
 	}
 }
 
@@ -64,6 +65,9 @@ type actions interface {
 	// stores reports whether building leaves stores outstanding (a WQE does, a
 	// descriptor in registers does not).
 	stores() bool
+	// ended is called when the program is over; it reports whether that was a
+	// post (and not the steps of a completion routine).
+	ended() bool
 }
 
 func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
@@ -142,7 +146,7 @@ func (t *thread) run() {
 		case DoLoad:
 			t.spend(s.Stage, t.sm.Load(s.Line, s.N))
 		case DoReload:
-			t.spend(s.Stage, t.sm.Reload(s.Line))
+			t.spend(s.Stage, t.sm.Reload(s.Line, s.N))
 		case DoCheck:
 			t.settle = t.t.Add(t.sm.Draw(cfg.L2Load))
 		case DoSettle:
@@ -168,9 +172,20 @@ func (t *thread) run() {
 			}
 		case DoHostStore:
 			t.times(s, cfg.HostStore)
+		case DoStores:
+			t.times(s, cfg.HostStore)
+			t.stored = true
+		case DoVisit:
+			for range s.N {
+				t.spend(s.Stage, t.sm.Draw(cfg.L2Load)+t.sm.Draw(cfg.L1Refill)+t.sm.Draw(cfg.L1Hit)+t.sm.Draw(cfg.L2Load))
+			}
 		case DoFence:
 			if s.Scope == gpu.ScopeSystem && t.ahead() {
 				return
+			}
+			if s.Scope == gpu.ScopeCTA {
+				t.times(s, cfg.FenceCTA)
+				break
 			}
 			t.spend(s.Stage, t.sm.Fence(s.Scope, s.Full, t.stored, t.backlog(s.Scope)))
 			t.stored = false
@@ -188,7 +203,9 @@ func (t *thread) run() {
 		return
 	}
 	t.state = idle
-	t.client.Posted(t.c)
+	if t.acts.ended() {
+		t.client.Posted(t.c)
+	}
 }
 
 func (t *thread) times(s *Step, d sim.Delay) {
@@ -200,7 +217,7 @@ func (t *thread) times(s *Step, d sim.Delay) {
 }
 
 func (t *thread) backlog(s gpu.Scope) sim.Duration {
-	if s == gpu.ScopeGPU {
+	if s != gpu.ScopeSystem {
 		return 0
 	}
 	return t.node.Bus.Backlog(pcie.GPU)
@@ -217,6 +234,14 @@ func (t *thread) caughtUp(c sim.Cause) sim.Cause {
 func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 	now := t.env.Eng.Now()
 	t.c = join(t.env.Rec, t.c, c, t.kinds[k], now)
+	if next == running { // a step of a completion routine, whose further steps are listed
+		end := t.sm.SeenBy(t.begin, now, t.prog[t.pc].N)
+		t.c = t.env.Rec.Span(t.c, t.kinds[k], now, end, 0)
+		t.pc++
+		t.state = running
+		t.env.Eng.At(end, t.h, 0)
+		return
+	}
 	end := t.sm.Seen(t.begin, now)
 	d := t.sm.Draw(t.sm.Config().Routine)
 	if t.acquires {
@@ -300,6 +325,9 @@ func (p hostPolled) Done(uint32, sim.Cause) {
 	}
 	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], t.host.at, end, 0)
 	t.state = seen
+	if t.host.next != idle {
+		t.state, t.host.next = t.host.next, idle
+	}
 	t.env.Eng.At(end, t.h, 0)
 }
 
