@@ -68,6 +68,7 @@ type shape struct {
 type plan struct {
 	kind       string
 	msg        path.Message
+	notify     path.Signal // of the messages of a round trip
 	proxy      bool
 	doorbell   path.Doorbell
 	prox       path.Proxy
@@ -97,6 +98,14 @@ func (r *runner) plan() (*plan, error) {
 		if c.Enum("path.signal") == "atomic" {
 			p.msg.Signal = path.SignalAtomic
 		}
+	}
+	switch c.Enum("path.notify") {
+	case "signal-write":
+		p.notify = path.SignalWrite
+	case "signal-atomic":
+		p.notify = path.SignalAtomic
+	case "immediate":
+		p.notify = path.SignalImmediate
 	}
 	counts := path.Counts{
 		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
@@ -334,6 +343,11 @@ func (p *plan) foregroundQueue(i int) int {
 
 // pass simulates one run: puts, or their ping-pong, or a stream.
 func (r *runner) pass(p *plan, pingPong bool) error {
+	if pingPong && p.msg.Signal == path.SignalNone {
+		q := *p
+		q.msg.Signal = p.notify
+		p = &q
+	}
 	var rec *sim.Recorder
 	if r.breakdown {
 		rec = sim.NewRecorder()
