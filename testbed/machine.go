@@ -164,6 +164,10 @@ func nicConfig(c *scenarios.Config) nic.Config {
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
+		Context: nic.Context{
+			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),
+			Fetch: c.Bytes("hardware.nic.context.fetch"), Reads: c.Count("hardware.nic.context.reads"), Install: c.Delay("hardware.nic.context.install"),
+		},
 	}
 }
 

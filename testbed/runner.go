@@ -73,6 +73,7 @@ type plan struct {
 	doorbell   path.Doorbell
 	prox       path.Proxy
 	fg, bg     shape
+	tours      tours
 	background bool
 	bgMsg      path.Message
 	shared     bool
@@ -183,6 +184,9 @@ func (r *runner) plan() (*plan, error) {
 	} else if p.window < p.fg.batch {
 		return nil, fmt.Errorf("workload.outstanding: %d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
 	}
+	if err := r.planTours(p); err != nil {
+		return nil, err
+	}
 	if c.Has("workload.background.kind") {
 		if p.kind == "stream" {
 			return nil, errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")
@@ -280,7 +284,12 @@ func (r *runner) run() (result.Path, error) {
 			}
 		}
 	default:
-		if err := r.pass(p, p.kind == "ping-pong"); err != nil {
+		if p.tours.connections > 0 {
+			err = r.tourPass(p)
+		} else {
+			err = r.pass(p, p.kind == "ping-pong")
+		}
+		if err != nil {
 			return r.out, err
 		}
 	}

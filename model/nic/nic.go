@@ -33,6 +33,7 @@ type Config struct {
 	MaxQP       int
 	SQDepth     int // WQEBBs
 	DoorbellLen int64
+	Context     Context
 }
 
 // Opcode says what a WQE asks for.
@@ -119,13 +120,18 @@ type NIC struct {
 	lastTx, lastRx, lastAck sim.Time
 	peers                   []*peer
 
-	hSched, hPush, hPump, hTx, hAck sim.HandlerID
+	hSched, hPush, hPump, hTx, hAck, hRequester sim.HandlerID
 
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
 
 	Doorbells  int
 	WQEFetches int
+	// ContextReads counts the reads of connection state that was not cached.
+	ContextReads int
+	contexts     cache
+	missing      []*QP // of peers, whose packets wait for responder state
+	reading      int
 	// Stale is told of every WQE that was fetched before its bytes were
 	// visible, with the time; nil if nobody asks.
 	Stale func(at sim.Time)
@@ -156,6 +162,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	n.hPump = eng.Register(pump{n})
 	n.hTx = eng.Register(transmit{n})
 	n.hAck = eng.Register(acked{n})
+	n.hRequester = eng.Register(requesterThere{n})
 	k := func(s stage.Stage, l stage.Lane) sim.Kind {
 		return sim.Kind{Stage: uint8(s), Lane: uint8(l), Node: uint8(node)}
 	}
@@ -176,7 +183,8 @@ type QP struct {
 	queues pcie.Unit // where SQ, CQ and record live
 	onCQE  sim.Sink
 
-	sq        []WQE // by producer index modulo depth
+	depth     int
+	sq        []WQE // by producer index modulo its length, which grows up to depth
 	head      uint32
 	rung      uint32
 	fetched   uint32
@@ -186,6 +194,13 @@ type QP struct {
 	unit      sim.Server
 	first     uint32 // messages in order of transmission
 	last      uint32
+
+	requester entry // here
+	loading   bool
+	again     []sim.HandlerID
+	responder entry  // at the peer, as is what waits for it
+	held      uint32 // packets
+	heldLast  uint32
 }
 
 // NewQP creates a queue pair to the NIC of node peer, whose queues live in
@@ -195,8 +210,18 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 	if len(n.qps) >= n.cfg.MaxQP {
 		return nil, fmt.Errorf("nic: more than %d queue pairs", n.cfg.MaxQP)
 	}
-	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, sq: make([]WQE, n.cfg.SQDepth)}
+	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
 	n.qps = append(n.qps, q)
+	// Creating a connection leaves its state in both NICs.
+	before := n.ContextReads
+	n.touch(&q.requester, n.cfg.Context.Requester)
+	n.ContextReads = before
+	if peer < len(n.peers) {
+		r := n.peers[peer].remote
+		before := r.ContextReads
+		r.touch(&q.responder, n.cfg.Context.Responder)
+		r.ContextReads = before
+	}
 	return q, nil
 }
 
@@ -204,6 +229,7 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 type peer struct {
 	local, remote                 *NIC
 	hRx, hRespond, hRead, hAtomic sim.HandlerID
+	hContext                      sim.HandlerID
 }
 
 // Connect lets the NICs, one per node and in node order, reach each other.
@@ -216,13 +242,14 @@ func Connect(nics []*NIC) {
 			p.hRespond = n.eng.Register(respond{p})
 			p.hRead = n.eng.Register(responseReceived{p})
 			p.hAtomic = n.eng.Register(atomicDone{p})
+			p.hContext = n.eng.Register(responderThere{p})
 			n.peers[i] = p
 		}
 	}
 }
 
 // Free returns the number of free slots in the send queue.
-func (q *QP) Free() int { return len(q.sq) - int(q.head-q.completed) }
+func (q *QP) Free() int { return q.depth - int(q.head-q.completed) }
 
 // Post writes a WQE into the send queue and returns the producer index behind
 // it. The caller has checked Free.
@@ -230,7 +257,14 @@ func (q *QP) Post(w WQE) uint32 {
 	if q.Free() == 0 {
 		panic("nic: post to a full send queue")
 	}
-	q.sq[q.head%uint32(len(q.sq))] = w
+	if int(q.head-q.completed) == len(q.sq) {
+		old := q.sq
+		q.sq = make([]WQE, min(2*len(old), q.depth))
+		for i := q.completed; i != q.head; i++ {
+			*q.at(i) = old[i%uint32(len(old))]
+		}
+	}
+	*q.at(q.head) = w
 	q.head++
 	return q.head
 }
@@ -300,6 +334,9 @@ type pushed struct{ *NIC }
 // Handle starts the queue's next WQE that came through BlueFlame.
 func (p pushed) Handle(id uint32) {
 	q := p.qps[id]
+	if q.absent(p.hPush) {
+		return
+	}
 	q.next()
 	q.enqueue(q.fetched)
 	schedule(p).Handle(id)
@@ -314,6 +351,9 @@ func (s schedule) Handle(id uint32) {
 	q := n.qps[id]
 	if int32(q.pushed-q.fetched) > 0 {
 		return // a WQE before these is being scheduled: its turn first
+	}
+	if q.fetched != q.rung && q.absent(n.hSched) {
+		return
 	}
 	for q.fetched != q.rung {
 		// WQEBBs that are contiguous in the ring come with one read.
@@ -498,8 +538,18 @@ type arrived struct{ *peer }
 
 // Done has a packet of the peer at the port.
 func (a arrived) Done(pk uint32, c sim.Cause) {
+	a.remote.pkts[pk].cause = c
+	if a.local.cfg.Context.Cache > 0 && a.waits(pk) {
+		return
+	}
+	a.accept(pk)
+}
+
+// accept takes a packet through the message engine.
+func (a arrived) accept(pk uint32) {
 	n := a.local
 	p := &a.remote.pkts[pk]
+	c := p.cause
 	now := n.eng.Now()
 	start, blocker := now, sim.Op(0)
 	if p.first {

@@ -90,7 +90,7 @@ type txn struct {
 	class    uint8
 	write    bool
 	from, to Unit
-	at       int8 // hop whose link the TLP waits for or is on
+	at       int8  // hop whose link the TLP waits for or is on
 	tlps     int32 // on a link, in the present phase
 	bytes    int64
 	onLink   int64 // the same, headers included
