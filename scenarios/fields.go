@@ -26,7 +26,7 @@ type Field struct {
 
 // scenarioFields are the keys of a scenario's own sections.
 var scenarioFields = []Field{
-	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "2", Text: "nodes of the cluster", Used: "testbed"},
+	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "64", Text: "nodes of the cluster; more than 2 with workload.connections", Used: "testbed"},
 	{Key: "cluster.gpus_per_node", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "GPUs of each node", Used: "testbed"},
 	{Key: "cluster.nics_per_gpu", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "NICs beside each GPU", Used: "testbed"},
 	{Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},

@@ -21,6 +21,9 @@ type tours struct {
 func (r *runner) planTours(p *plan) error {
 	c := r.cfg
 	if !c.Has("workload.connections") {
+		if n := c.Count("cluster.nodes"); n > 2 {
+			return fmt.Errorf("cluster.nodes: %d without workload.connections (want 2)", n)
+		}
 		return nil
 	}
 	p.tours = tours{c.Count("workload.connections"), c.Count("workload.writes_per_visit"), c.Enum("workload.direction")}

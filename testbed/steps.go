@@ -43,6 +43,13 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 			out = append(out, x)
 		}
 	}
+	if pl.cpu {
+		core, uncore := clocks(r.cfg)
+		for _, w := range pl.verbs.Steps(cpuConfig(r.cfg, core, uncore), pl.msg) {
+			out = append(out, Step{Who: "CPU thread", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
+		}
+		return out, nil
+	}
 	if !pl.proxy {
 		prog := pl.doorbell.Program(pl.msg, nicConfig(r.cfg).InlineMax, pl.window > 1)
 		add(prog.Steps())
@@ -51,6 +58,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 	}
 	prog := pl.prox.Program(pl.msg)
 	add(prog.Steps())
+	before, after := pl.prox.QuietProgram()
 	core, uncore := clocks(r.cfg)
 	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore), pl.msg) {
 		out = append(out, Step{Who: "CPU worker", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
@@ -59,5 +67,12 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 	if r.cfg.Enum("path.proxy.completion_in") == "host" {
 		where = "in host memory, over PCIe"
 	}
-	return append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll counter", Why: where}), nil
+	add(before)
+	what := "poll counter"
+	if pl.prox.Quiet != path.QuietCounter {
+		what, where = "poll answer", "in host memory, over PCIe"
+	}
+	out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: what, Why: where})
+	add(after)
+	return out, nil
 }

@@ -22,6 +22,7 @@ type Config struct {
 	PollCQE   sim.Delay // ibv_poll_cq, per CQE found, without the line's miss
 	Publish   sim.Delay // store of a completion counter, issue only
 	Stream    sim.Delay // load of the next line of a run that a device has written
+	Yield     sim.Delay // sched_yield with nobody else to run
 	Lookup    sim.Delay // look-up in a tree or hash, or an uncontended lock
 
 	Interrupt sim.Delay // MSI-X write, entry, handler

@@ -21,6 +21,7 @@ type Config struct {
 	TxLatency   sim.Delay    // WQE and payload there until the packet's first bit leaves
 	RxLatency   sim.Delay    // last bit of a packet until it is ready to be delivered
 	AckLatency  sim.Delay    // ACK there until the CQE leaves
+	Doorbell    sim.Duration // the doorbell unit's time per doorbell
 	TxMessage   sim.Duration // the message engine's time per message sent
 	RxMessage   sim.Duration // the same per message received
 	QPMessage   sim.Duration // one queue's unit per message: a queue is served by one
@@ -56,6 +57,7 @@ type WQE struct {
 	Remote   pcie.Unit // memory it is written to (or read from) at the peer
 	Visible  sim.Time  // when the NIC may see its bytes in the send queue
 	Cause    sim.Cause
+	Imm      bool     // an immediate: the receiver's CPU gets a CQE, and Land is told of that
 	Land     sim.Sink // told when the last byte is visible at the peer; may be nil
 	LandArg  uint32
 
@@ -95,6 +97,7 @@ type packet struct {
 	cause sim.Cause
 	first bool
 	last  bool
+	parts int8 // writes that must land yet, beside this one
 	next  uint32
 }
 
@@ -109,6 +112,7 @@ type NIC struct {
 	net  *fabric.Network
 
 	engine   sim.Server // per-message work of both directions
+	bell     sim.Server // per-doorbell work
 	qps      []*QP
 	msgs     []message
 	msgFree  uint32
@@ -192,8 +196,13 @@ type QP struct {
 	completed uint32
 	pumping   bool
 	unit      sim.Server
-	first     uint32 // messages in order of transmission
+	taken     sim.Time // when the message engine takes the queue's last message
+	first     uint32   // messages in order of transmission
 	last      uint32
+	// A queue completes in order: what an atomic or a READ answers later than
+	// messages behind it holds them back.
+	slow []uint32 // producer indices of atomics and READs without an answer
+	late []uint32 // messages that wait for them
 
 	requester entry // here
 	loading   bool
@@ -302,7 +311,8 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 		w.rung = now
 	}
 	q.rung = head
-	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hSched, uint32(q.id))
+	start, _, _ := n.bell.Take(now, n.cfg.Doorbell, c.Op)
+	n.eng.At(start.Add(n.cfg.Sched.Draw(n.rng)), n.hSched, uint32(q.id))
 }
 
 // next takes the next WQE that was rung for: its queue is scheduled now.
@@ -406,6 +416,9 @@ func (q *QP) enqueue(i uint32) {
 	if m.wqe.Opcode == FetchAdd || m.wqe.Opcode == RDMAWrite && m.wqe.Signaled {
 		m.refs = 2 // its landing and its answer
 	}
+	if m.wqe.Opcode != RDMAWrite {
+		q.slow = append(q.slow, i)
+	}
 	if q.last == 0 {
 		q.first = id
 	} else {
@@ -475,7 +488,9 @@ func (q *QP) transmit() {
 			return
 		}
 		if first {
-			if free := q.unit.FreeAt(); free > now {
+			// The queue's unit holds one message until the engine takes it: so
+			// the engine goes round the queues, however much each has to send.
+			if free := max(q.unit.FreeAt(), q.taken); free > now {
 				q.pumping = true
 				n.eng.At(free, n.hPump, uint32(q.id))
 				return
@@ -490,7 +505,7 @@ func (q *QP) transmit() {
 		last := m.sent == m.wqe.Bytes
 		pk := n.allocPkt()
 		n.pkts[pk] = packet{msg: id, bytes: b, first: first, last: last}
-		n.emit(pk, m.wqe.Cause, first)
+		q.taken = n.emit(pk, m.wqe.Cause, first)
 		if last {
 			q.first = m.next
 			m.next = 0
@@ -501,8 +516,9 @@ func (q *QP) transmit() {
 	}
 }
 
-// emit passes a packet through the message engine to the port.
-func (n *NIC) emit(pk uint32, c sim.Cause, first bool) {
+// emit passes a packet through the message engine to the port and returns when
+// the engine takes it.
+func (n *NIC) emit(pk uint32, c sim.Cause, first bool) sim.Time {
 	now := n.eng.Now()
 	start, blocker := now, sim.Op(0)
 	if first {
@@ -512,6 +528,7 @@ func (n *NIC) emit(pk uint32, c sim.Cause, first bool) {
 	n.lastTx = end
 	n.pkts[pk].cause = n.rec.Span(c, n.kind.tx, start, end, blocker)
 	n.eng.At(end, n.hTx, pk)
+	return start
 }
 
 type transmit struct{ *NIC }
@@ -573,6 +590,10 @@ func (r received) Handle(pk uint32) {
 		if p.last && m.wqe.Signaled {
 			n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
 		}
+		if p.last && m.wqe.Imm {
+			p.parts = 1
+			n.bus.Write(pcie.NIC, pcie.Host, n.cfg.CQEBytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
+		}
 		n.bus.Write(pcie.NIC, m.wqe.Remote, p.bytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
 	case RDMARead:
 		for left := m.wqe.Bytes; left > 0; {
@@ -595,7 +616,13 @@ type landed struct{ *peer }
 // Done has a packet's bytes visible in the destination memory.
 func (l landed) Done(pk uint32, c sim.Cause) {
 	src := l.remote
+	if q := &src.pkts[pk]; q.parts > 0 {
+		q.parts--
+		q.cause = c
+		return
+	}
 	p := src.pkts[pk]
+	c = src.rec.Later(c, p.cause)
 	src.freePkt(pk)
 	m := &src.msgs[p.msg]
 	m.landed += p.bytes
@@ -626,7 +653,35 @@ type acked struct{ *NIC }
 // Handle writes the CQE.
 func (a acked) Handle(id uint32) { a.complete(id, a.msgs[id].wqe.Cause) }
 
+// complete has a message's answer, and completes the queue's messages in order.
 func (n *NIC) complete(id uint32, c sim.Cause) {
+	m := &n.msgs[id]
+	q, index := m.qp, m.index
+	if len(q.slow) > 0 && int32(index-q.slow[0]) > 0 {
+		m.wqe.Cause = c
+		q.late = append(q.late, id)
+		return
+	}
+	n.finish(id, c)
+	for len(q.slow) > 0 && q.slow[0] == index {
+		q.slow = q.slow[:copy(q.slow, q.slow[1:])]
+		for len(q.late) > 0 {
+			late := &n.msgs[q.late[0]]
+			if len(q.slow) > 0 && int32(late.index-q.slow[0]) > 0 {
+				return
+			}
+			id, index = q.late[0], late.index
+			q.late = q.late[:copy(q.late, q.late[1:])]
+			now := n.eng.Now()
+			n.finish(id, n.rec.Span(late.wqe.Cause, n.kind.ack, now, now, c.Op))
+			if len(q.slow) > 0 && q.slow[0] == index {
+				break
+			}
+		}
+	}
+}
+
+func (n *NIC) finish(id uint32, c sim.Cause) {
 	m := &n.msgs[id]
 	if !m.wqe.Signaled {
 		n.release(id)

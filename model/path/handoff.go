@@ -100,6 +100,7 @@ type Proxy struct {
 	Rewrites             int   // lines that the worker writes per completion after the GPU has read them
 	Lookups              int   // tree or hash look-ups per message
 	PassLookups          int   // the same per pass
+	Yields               int   // of the core, per pass
 }
 
 // inlined reports whether the worker can put the payload into the WQE: the
@@ -239,6 +240,9 @@ func (x *Proxy) Worker(c *cpu.Config, m Message) []WorkerStep {
 	add(stage.CPUWait, c.Check.Mean(), "look at each ring in turn", "nothing is told; a pass looks at every ring and at the CQ")
 	if x.PassLookups > 0 {
 		add(stage.CPUWait, times(x.PassLookups, c.Lookup), "bookkeeping of the pass", "look-ups, whatever the pass finds")
+	}
+	if x.Yields > 0 {
+		add(stage.CPUWait, times(x.Yields, c.Yield), "sched_yield", "after every pass, whether somebody else runs or not")
 	}
 	first := (x.descriptor(m) + 63) / 64
 	add(stage.CPUDequeue, times(int(first), c.Miss), "load the descriptor's lines (missed: the GPU wrote them)", "descriptors below 64 B share a line")

@@ -72,6 +72,8 @@ type Protocol struct {
 	SystemEnd bool // a system-scope fence ends the completion routine
 	Depth     int  // WQEs that a queue holds; 0: the NIC's default
 	Insist    bool // the caller makes every post ring
+	// PicksQueue: each post goes to the next of the QPs to its peer.
+	PicksQueue bool
 }
 
 // list gathers steps of one program.
@@ -135,7 +137,7 @@ func (d *Doorbell) doca(m Message, limit int64) (each, after list) {
 	if d.Counts.Calls > 0 {
 		each.add(stage.GPUBuild, DoCall, d.Counts.Calls, "put, not inlined")
 	}
-	each.add(stage.GPUBuild, DoConst, d.Counts.ConstLoads, "queue pair, keys and addresses through the read-only path, which an acquire leaves warm")
+	each.add(stage.GPUBuild, DoReadOnly, d.Counts.ConstLoads, "queue pair, keys and addresses through the read-only path, which an acquire leaves warm")
 	if d.Counts.ColdLines > 0 {
 		each.load(stage.GPUBuild, DoReload, d.Counts.ColdLines, gpu.LineState, "the caller's context, if an acquire invalidated L1")
 	}
@@ -146,6 +148,7 @@ func (d *Doorbell) doca(m Message, limit int64) (each, after list) {
 			each.add(stage.GPUReserve, DoAtomic, 1, "consumer index, maximum")
 		}
 	}
+	lanes := max(1, d.Lanes)
 	switch d.Sharing {
 	case ShareThread:
 		each.add(stage.GPUReserve, DoFresh, 2, "plain counters: reserved and consumer index")
@@ -168,17 +171,21 @@ func (d *Doorbell) doca(m Message, limit int64) (each, after list) {
 		after.add(stage.GPUReserve, DoUnlock, 1, "")
 		return each, after
 	}
-	each.add(stage.GPUReserve, DoReserve, 1, "atomic add: slots")
+	each.add(stage.GPUReserve, DoReserve, lanes, "atomic add: slots")
 	check()
 	d.wqe(&each, m, limit)
 	each.fence(d.Fence, "the WQE before its publication: another thread may ring for it")
-	each.add(stage.GPUReserve, DoPublish, 1, "compare-and-swap of the ready index, in order of reservation")
+	each.add(stage.GPUReserve, DoPublish, lanes, "compare-and-swap of the ready index, in order of reservation")
 	each.acquire("what earlier posters wrote")
+	if d.HostRings {
+		after.add(stage.GPURing, DoSlot, 1, d.slotWhy())
+		return each, after
+	}
 	if d.Record {
 		after.add(stage.GPUReserve, DoLock, 1, "one thread rings at a time")
 		after.acquire("what the last holder wrote")
 	}
-	after.add(stage.GPUReserve, DoMax, 1, "producer index, maximum; not larger: somebody has rung for us")
+	after.add(stage.GPUReserve, DoMax, lanes, "producer index, maximum; not larger: somebody has rung for us")
 	after.acquire("of the index")
 	d.ringTwice(&after, false)
 	if d.Record {
@@ -193,6 +200,10 @@ func (d *Doorbell) doca(m Message, limit int64) (each, after list) {
 func (d *Doorbell) ringTwice(l *list, fenced bool) {
 	if fenced {
 		l.fence(d.Fence, "the WQE before the doorbell")
+	}
+	if d.HostRings {
+		l.add(stage.GPURing, DoSlot, 1, d.slotWhy())
+		return
 	}
 	d.ring(l, "8-byte store of the control segment: the NIC starts")
 	if d.Record {
@@ -257,16 +268,20 @@ func (d *Doorbell) deepep(m Message, limit int64) (each, after list) {
 	return each, after
 }
 
+func (d *Doorbell) slotWhy() string {
+	where := "in GPU memory, which the CPU reads through BAR1"
+	if d.SlotIn == pcie.Host {
+		where = "in host memory"
+	}
+	return "maximum at system scope, result not waited for: the slot that the CPU rings by, " + where
+}
+
 // ringOnce rings under the lock, record first; or leaves the index to the CPU
 // thread that rings.
 func (d *Doorbell) ringOnce(l *list) {
 	if d.HostRings {
 		l.add(stage.GPUReserve, DoMax, 1, "producer index, maximum")
-		where := "in GPU memory, which the CPU reads through BAR1"
-		if d.SlotIn == pcie.Host {
-			where = "in host memory"
-		}
-		l.add(stage.GPURing, DoSlot, 1, "maximum at system scope, result not waited for: the slot that the CPU rings by, "+where)
+		l.add(stage.GPURing, DoSlot, 1, d.slotWhy())
 		return
 	}
 	l.add(stage.GPUReserve, DoLock, 1, "one thread rings at a time")

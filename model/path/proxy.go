@@ -114,7 +114,8 @@ type purpose uint8
 const (
 	posting purpose = iota
 	quieting
-	settling // what follows the poll of a quiet
+	settling  // what follows the poll of a quiet
+	insisting // a GPU thread rings for a post that nobody has rung for
 )
 
 // NewThread adds a thread on the SM that enqueues to ring.

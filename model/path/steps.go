@@ -42,6 +42,8 @@ const (
 	DoSlot                     // leave the index to the CPU thread that rings
 	DoPollCQ                   // poll the CQ until the awaited CQE shows
 	DoVisit                    // look at a queue that has nothing outstanding
+	DoReadOnly                 // loads through the read-only path, which no acquire makes cold
+	doEnd                      // no step: where a program ends
 	doSend                     // the posted write that the store before became leaves the SM
 )
 
@@ -50,7 +52,7 @@ var actionNames = [...]string{
 	DoFresh: "load, L2", DoAtomic: "atomic", DoBuild: "build", DoInline: "inline copy", DoSyncWarp: "syncwarp", DoFence: "fence", DoAcquire: "acquire",
 	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostAtomic: "atomic, host", DoStores: "stores, local", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
 	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", DoReserve: "reserve", DoPublish: "publish", DoDecide: "must it ring", DoMax: "atomic max",
-	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoVisit: "visit idle queue", doSend: "",
+	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoVisit: "visit idle queue", DoReadOnly: "load, nc", doEnd: "", doSend: "",
 }
 
 // String returns the action's name.
@@ -279,7 +281,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	}
 	reload := Step{Do: DoReload, Stage: stage.GPURing, N: 1, Line: gpu.LineState, Why: "record and doorbell addresses, if the fence invalidated L1"}
 	full := d.Fence == FenceDevice || d.Fence == FenceSystem
-	if d.Record {
+	if d.Record && !d.HostRings {
 		if full {
 			add(after, reload)
 		}
@@ -297,6 +299,9 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if d.Posting == PostHandoff {
 		ring.N = d.RingUnit
 		ring.Why = "doorbell, by the thread that crosses the batch boundary"
+	}
+	if d.HostRings {
+		ring.Do, ring.N, ring.Why = DoSlot, 1, d.slotWhy()
 	}
 	add(after, ring)
 	switch d.Posting {
@@ -323,12 +328,14 @@ func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
 		return n * c.Call.Mean(), 0
 	case DoConst:
 		return n * c.L1Hit.Mean(), 0
+	case DoReadOnly:
+		return n * c.ReadOnlyHit.Mean(), 0
 	case DoLoad:
 		return n * c.L1Hit.Mean(), c.L1Refill.Mean()
 	case DoReload:
 		return 0, n * c.L1Refill.Mean()
 	case DoVisit:
-		return n * (2*c.L2Load.Mean() + c.L1Refill.Mean() + c.L1Hit.Mean()), 0
+		return 2 * n * (c.L2Load.Mean() + c.L1Hit.Mean()), 0
 	case DoPollCQ:
 		return n * c.PollPeriod.Mean(), 0
 	case DoReserve, DoPublish, DoMax:

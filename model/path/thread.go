@@ -143,6 +143,8 @@ func (t *thread) run() {
 			t.times(s, cfg.Call)
 		case DoConst:
 			t.times(s, cfg.L1Hit)
+		case DoReadOnly:
+			t.times(s, cfg.ReadOnlyHit)
 		case DoLoad:
 			t.spend(s.Stage, t.sm.Load(s.Line, s.N))
 		case DoReload:
@@ -170,14 +172,14 @@ func (t *thread) run() {
 			if t.acts.rings(s) {
 				t.spend(s.Stage, t.sm.Draw(cfg.Ring))
 			}
-		case DoHostStore:
+		case DoHostStore, DoSlot:
 			t.times(s, cfg.HostStore)
 		case DoStores:
 			t.times(s, cfg.HostStore)
 			t.stored = true
 		case DoVisit:
 			for range s.N {
-				t.spend(s.Stage, t.sm.Draw(cfg.L2Load)+t.sm.Draw(cfg.L1Refill)+t.sm.Draw(cfg.L1Hit)+t.sm.Draw(cfg.L2Load))
+				t.spend(s.Stage, t.sm.Draw(cfg.L2Load)+2*t.sm.Draw(cfg.L1Hit)+t.sm.Draw(cfg.L2Load))
 			}
 		case DoFence:
 			if s.Scope == gpu.ScopeSystem && t.ahead() {

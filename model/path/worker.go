@@ -102,7 +102,7 @@ func (w *worker) idle() {
 	w.state, w.pos, w.taken, w.polled = workerIdle, 0, 0, 0
 	w.idleAt = w.path.env.Eng.Now()
 	w.pass = cfg.Loop.Mean() + sim.Duration(len(w.rings))*cfg.Check.Mean() + sim.Duration(w.tests())*cfg.PollEmpty.Mean() +
-		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()
+		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean() + sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean()
 }
 
 // tests is the number of polls of the CQ in a pass that finds nothing there.
@@ -231,7 +231,7 @@ func (w *worker) look() {
 			for range w.tests() {
 				t = t.Add(w.core.Draw(cfg.PollEmpty))
 			}
-			t = t.Add(w.core.Draw(cfg.Loop) + w.times(x.PassLookups, cfg.Lookup))
+			t = t.Add(w.core.Draw(cfg.Loop) + w.times(x.PassLookups, cfg.Lookup) + w.times(x.Yields, cfg.Yield))
 			continue
 		}
 		r := w.rings[w.pos]
