@@ -440,6 +440,9 @@ func (f *Fabric) OneWay(from, to Unit, n int64) sim.Duration {
 	return f.cfg.Units[from].Egress.Mean() + f.idle(f.routes[from][to], b) + f.cfg.Units[to].Write.Mean()
 }
 
+// Tags returns the read requests that the unit may have outstanding.
+func (f *Fabric) Tags(u Unit) int { return f.cfg.Tags[u] }
+
 // RoundTrip returns the idle time of a read of n bytes.
 func (f *Fabric) RoundTrip(from, to Unit, n int64) sim.Duration {
 	req, _ := f.cfg.ReadRequestBytes(n)
