@@ -18,6 +18,7 @@ type ProxyPath struct {
 	batch   int
 	kinds   *kindTable
 	prog    []Step
+	plain   []Step // of messages without a signal
 	quiet   []Step // what a waiting thread does before it polls
 	after   []Step // and after
 	workers []*worker
@@ -46,6 +47,7 @@ type descriptor struct {
 	cause sim.Cause
 	land  sim.Sink
 	at    sim.Time  // when it became visible
+	plain bool      // without the signal that other messages of the path have
 	quiet *producer // who waits for the answer, if it is no message
 }
 
@@ -61,6 +63,9 @@ type request struct {
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	p.prog = bind(cfg.Program(m), m, batch, false)
+	bare := m
+	bare.Signal = SignalNone
+	p.plain = bind(cfg.Program(bare), bare, batch, false)
 	before, after := cfg.QuietProgram()
 	p.quiet, p.after = bind(Program{Each: before}, m, 1, false), after
 	for i := range cfg.Workers {
@@ -100,6 +105,8 @@ type producer struct {
 	ring    *ring
 	land    sim.Sink
 	due     fifo[uint32]
+	post    []Step
+	plain   bool // its messages have no signal
 	doing   purpose
 	granted bool // a slot was freed for the thread that waits for room
 	answer  struct {
@@ -120,10 +127,26 @@ const (
 
 // NewThread adds a thread on the SM that enqueues to ring.
 func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
-	t := &producer{path: p, ring: p.rings[ring]}
+	t := &producer{path: p, ring: p.rings[ring], post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
 	t.acquires = p.cfg.Handoff != HandoffSingleProducer
 	return t
+}
+
+// Plain makes the thread's messages plain ones, whatever signal others of the
+// path have: it is background load.
+func (t *producer) Plain() {
+	t.plain = true
+	t.post = t.path.plain
+}
+
+// message returns what the thread sends.
+func (t *producer) message() Message {
+	m := t.path.msg
+	if t.plain {
+		m.Signal = SignalNone
+	}
+	return m
 }
 
 // SendTo lets the thread's messages land at a thread of the peer.
@@ -138,7 +161,7 @@ func (t *producer) ReplyAfterCompletion() bool { return t.path.cfg.ReplyAfterCom
 // Post enqueues one batch of descriptors.
 func (t *producer) Post(c sim.Cause) {
 	t.doing = posting
-	t.start(c, t.path.prog)
+	t.start(c, t.post)
 }
 
 func (t *producer) rings(*Step) bool { return true }
@@ -183,7 +206,7 @@ func (t *producer) shared(s *Step) bool {
 		if t.pc == len(t.prog)-1 {
 			t.due.push(r.enqueued)
 		}
-		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(p.msg), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
 	}
 	return true
 }
@@ -193,7 +216,7 @@ type arrival struct{ *producer }
 // Done is a descriptor visible in the ring.
 func (a arrival) Done(quiet uint32, c sim.Cause) {
 	r := a.ring
-	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now()}
+	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
 	if quiet != 0 {
 		d.quiet = a.producer
 	}
@@ -261,7 +284,7 @@ func (t *producer) answered(c sim.Cause) {
 	for t.due.len() > 0 {
 		t.due.pop()
 	}
-	if t.answer.came = true; t.state == pollingHost || t.state == polling {
+	if t.answer.came = true; t.state == pollingHost {
 		t.hostArrived(c)
 		return
 	}
@@ -305,7 +328,7 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 		t := r.room.pop()
 		t.granted = true
 		r.granted++
-		if t.state == pollingHost || t.state == polling {
+		if t.state == pollingHost {
 			t.hostArrived(c)
 			continue
 		}

@@ -35,10 +35,9 @@ type thread struct {
 	waitData bool
 
 	host struct { // polling a word in host memory
-		arrived bool
-		at      sim.Time
-		stage   stage.Stage
-		next    threadState // when the word has been seen; idle: seen
+		there bool // it held what is waited for from the start
+		stage stage.Stage
+		next  threadState // when the word has been seen; idle: seen
 	}
 }
 
@@ -94,9 +93,8 @@ func (r resume) Handle(uint32) {
 		t.state = running
 		t.t = t.env.Eng.Now()
 		t.run()
-	case pollingHost:
-		t.state = polling
-		t.readHost()
+	case loading:
+		t.readHost(t.prog[t.pc].Stage)
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)
@@ -284,48 +282,36 @@ type landing struct{ *thread }
 func (t *thread) SM() int { return t.smID }
 
 // pollHost polls a word in host memory, one PCIe read after the other, until
-// hostArrived has been called for what the read sampled. The loop's phase is
-// drawn, as that of polls in L2, unless what it waits for is there.
+// hostArrived is called for it. No event stands for the reads: their period is
+// known, and nothing ties its phase to what they wait for unless that is there.
 func (t *thread) pollHost(k stage.Stage, there bool) {
 	t.state = pollingHost
-	t.host.arrived, t.host.stage = false, k
-	var d sim.Duration
-	if !there {
-		d = t.sm.Phase(t.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8))
-	}
-	t.env.Eng.After(d, t.h, 0)
+	t.host.stage, t.host.there, t.begin = k, there, t.env.Eng.Now()
+	t.node.readers++
 }
 
-func (t *thread) readHost() {
-	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, sim.Cause{}, t.kinds[t.host.stage], hostPolled{t}, 0)
-}
-
-// hostArrived says that what the thread polls host memory for is visible now.
+// hostArrived says that what the thread polls host memory for is visible now:
+// it is seen at the end of the first read that samples it.
 func (t *thread) hostArrived(c sim.Cause) {
 	now := t.env.Eng.Now()
-	t.host.arrived, t.host.at = true, now
 	t.c = join(t.env.Rec, t.c, c, t.kinds[t.host.stage], now)
-}
-
-type hostPolled struct{ *thread }
-
-// Done is a read of the polled word.
-func (p hostPolled) Done(uint32, sim.Cause) {
-	t := p.thread
-	end := t.env.Eng.Now()
+	read := t.node.hostRead()
+	period := read + t.node.readWait()
+	t.node.readers--
+	cfg := t.sm.Config()
+	var acquire sim.Duration
 	if t.acquires {
-		end = end.Add(t.sm.Draw(t.sm.Config().HostAcquire))
+		acquire = t.sm.Draw(cfg.HostAcquire)
 	}
-	if !t.host.arrived || t.host.at > t.node.Bus.Sampled() {
-		t.state = pollingHost
-		t.env.Eng.At(end, t.h, 0)
-		return
+	end := t.begin.Add(period)
+	if !t.host.there {
+		end = max(end, now.Add(t.sm.Phase(period+acquire)+read/2))
 	}
-	end = end.Add(t.sm.Draw(t.sm.Config().Routine))
+	end = end.Add(acquire + t.sm.Draw(cfg.Routine))
 	if t.acquires {
 		end = end.Add(t.sm.Acquire())
 	}
-	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], t.host.at, end, 0)
+	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], now, end, 0)
 	t.state = seen
 	if t.host.next != idle {
 		t.state, t.host.next = t.host.next, idle
@@ -336,6 +322,16 @@ func (p hostPolled) Done(uint32, sim.Cause) {
 // loadHost is a load from host memory as a step of the program.
 func (t *thread) loadHost(k stage.Stage) {
 	t.state = loading
+	wait := t.node.readWait()
+	t.node.readers++
+	if wait > 0 {
+		t.env.Eng.After(wait, t.h, 0)
+		return
+	}
+	t.readHost(k)
+}
+
+func (t *thread) readHost(k stage.Stage) {
 	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, t.c, t.kinds[k], hostLoaded{t}, 0)
 }
 
@@ -344,6 +340,7 @@ type hostLoaded struct{ *thread }
 // Done is the load's data.
 func (l hostLoaded) Done(_ uint32, c sim.Cause) {
 	t := l.thread
+	t.node.readers--
 	t.c, t.t = c, t.env.Eng.Now()
 	if t.loads++; t.loads < t.prog[t.pc].N {
 		t.loadHost(t.prog[t.pc].Stage)

@@ -209,7 +209,7 @@ func (w *worker) ringUp(head uint32) {
 }
 
 func (w *worker) size() int64 {
-	e := w.wqe(sim.Cause{}, nil)
+	e := w.wqe(sim.Cause{}, descriptor{})
 	return e.Size()
 }
 
@@ -275,10 +275,11 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 }
 
 // wqe returns the WQE of a descriptor.
-func (w *worker) wqe(c sim.Cause, land sim.Sink) nic.WQE {
+func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
+	land := d.land
 	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: pcie.GPU, Cause: c, Land: land}
-	if p.cfg.referenced(p.msg) {
+	if p.cfg.referenced(p.msg) && !d.plain {
 		e.Local, e.Inline = pcie.Host, false
 	}
 	if p.msg.Get {
@@ -331,10 +332,14 @@ func (w *worker) serve(r *ring, t sim.Time) {
 	if x.Pop {
 		deq += w.times((n+x.PublishEvery-1)/x.PublishEvery, cfg.Publish)
 	}
-	calls := n * perMessage
-	w.apart = x.SignalApart && perMessage == 2
-	if w.apart {
-		calls = n
+	calls := n
+	w.apart = false
+	if perMessage == 2 {
+		if x.SignalApart {
+			w.apart = !r.visible.front().plain
+		} else {
+			calls += w.signals(n)
+		}
 	}
 	post := w.times(n*x.Lookups, cfg.Lookup) + w.times(calls, cfg.Build) + w.core.Draw(cfg.Post)
 	ready := t.Add(w.times(last-w.pos, cfg.Check))
@@ -357,7 +362,7 @@ func (w *worker) serve(r *ring, t sim.Time) {
 			c = rec.Span(c, p.kinds[stage.CPUPost], t1, t2, 0)
 			c = rec.Span(c, p.kinds[stage.CPURing], t2, t3, 0)
 			r.taken++
-			w.enqueue(r, c, d.land, left == 0 && i == k-1)
+			w.enqueue(r, c, d, left == 0 && i == k-1)
 			w.taken++
 			w.cause = c
 		}
@@ -390,6 +395,22 @@ func (w *worker) ahead(r *ring, n int) int {
 	return max(0, n)
 }
 
+// signals is the number of signals among the next n messages from pos on.
+func (w *worker) signals(n int) int {
+	sum := 0
+	for _, r := range w.rings[w.pos:] {
+		for i := range min(n, r.visible.len()) {
+			if !r.visible.items[r.visible.head+i].plain {
+				sum++
+			}
+		}
+		if n -= r.visible.len(); n <= 0 {
+			break
+		}
+	}
+	return sum
+}
+
 // lines is the number of cache lines that n descriptors of a ring bring.
 func (w *worker) lines(n int) int {
 	b := w.path.cfg.descriptor(w.path.msg)
@@ -397,11 +418,11 @@ func (w *worker) lines(n int) int {
 }
 
 // enqueue puts a message's WQEs into the send queue.
-func (w *worker) enqueue(r *ring, c sim.Cause, land sim.Sink, last bool) {
+func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 	p := w.path
 	signaled := p.cfg.SignaledEach || last
-	e := w.wqe(c, land)
-	if p.perMessage() == 2 {
+	e := w.wqe(c, d)
+	if p.perMessage() == 2 && !d.plain {
 		sig := e
 		sig.Bytes, sig.Inline, sig.Signaled = 8, true, signaled
 		if p.msg.Signal == SignalAtomic {
