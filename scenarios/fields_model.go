@@ -82,6 +82,7 @@ var modelFields = []Field{
 	{Key: "hardware.nic.ack", Kind: Duration, Dist: true, Text: "ACK generation and processing, until the CQE leaves", Used: "model/nic"},
 	{Key: "hardware.nic.atomic", Kind: Duration, Dist: true, Text: "modify step of a read-modify-write at the responder", Used: "model/nic"},
 	{Key: "hardware.nic.doorbell", Kind: Duration, Default: "0ns", Text: "doorbell unit's time per doorbell", Used: "model/nic"},
+	{Key: "hardware.nic.doorbells", Kind: Count, Default: "64", Min: "1", Text: "doorbells that wait in the NIC before PCIe holds their senders", Used: "model/nic"},
 	{Key: "hardware.nic.tx_message", Kind: Duration, Text: "message engine's time per message sent", Used: "model/nic"},
 	{Key: "hardware.nic.rx_message", Kind: Duration, Text: "message engine's time per message received", Used: "model/nic"},
 	{Key: "hardware.nic.qp_message", Kind: Duration, Text: "time per message of the unit that serves one queue pair", Used: "model/nic"},

@@ -160,7 +160,7 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 func nicConfig(c *scenarios.Config) nic.Config {
 	return nic.Config{
 		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
-		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
+		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),

@@ -22,6 +22,7 @@ type Config struct {
 	RxLatency   sim.Delay    // last bit of a packet until it is ready to be delivered
 	AckLatency  sim.Delay    // ACK there until the CQE leaves
 	Doorbell    sim.Duration // the doorbell unit's time per doorbell
+	DoorbellMax int          // doorbells that wait for it before PCIe holds their senders
 	TxMessage   sim.Duration // the message engine's time per message sent
 	RxMessage   sim.Duration // the same per message received
 	QPMessage   sim.Duration // one queue's unit per message: a queue is served by one
@@ -113,6 +114,7 @@ type NIC struct {
 
 	engine   sim.Server // per-message work of both directions
 	bell     sim.Server // per-doorbell work
+	bells    fifo
 	qps      []*QP
 	msgs     []message
 	msgFree  uint32
@@ -124,7 +126,7 @@ type NIC struct {
 	lastTx, lastRx, lastAck sim.Time
 	peers                   []*peer
 
-	hSched, hPush, hPump, hTx, hAck, hRequester sim.HandlerID
+	hSched, hPush, hPump, hTx, hAck, hBell, hRequester sim.HandlerID
 
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
@@ -165,6 +167,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	n.hPush = eng.Register(pushed{n})
 	n.hPump = eng.Register(pump{n})
 	n.hTx = eng.Register(transmit{n})
+	n.hBell = eng.Register(belled{n})
 	n.hAck = eng.Register(acked{n})
 	n.hRequester = eng.Register(requesterThere{n})
 	k := func(s stage.Stage, l stage.Lane) sim.Kind {
@@ -297,9 +300,43 @@ type doorbell struct{ *QP }
 func (d doorbell) Done(head uint32, c sim.Cause) {
 	q, n := d.QP, d.nic
 	n.Doorbells++
+	now := n.eng.Now()
+	if start, _, _ := n.bell.Take(now, n.cfg.Doorbell, c.Op); start > now {
+		n.bells.push(rung{q, head, c})
+		n.eng.At(start, n.hBell, 0)
+		return
+	}
+	q.ringUp(head, c)
+}
+
+// DoorbellStall returns how long a store to a doorbell register is held now: PCIe
+// flow control reaches back to its sender while too many doorbells wait.
+func (n *NIC) DoorbellStall() sim.Duration {
+	wait := n.bell.FreeAt().Sub(n.eng.Now())
+	return max(0, wait-sim.Duration(n.cfg.DoorbellMax)*n.cfg.Doorbell)
+}
+
+// rung is a doorbell that waits for the doorbell unit.
+type rung struct {
+	qp    *QP
+	head  uint32
+	cause sim.Cause
+}
+
+type belled struct{ *NIC }
+
+// Handle takes the oldest doorbell.
+func (b belled) Handle(uint32) {
+	r := b.bells.pop()
+	r.qp.ringUp(r.head, r.cause)
+}
+
+// ringUp is a doorbell in its turn: the queue has work up to head.
+func (q *QP) ringUp(head uint32, c sim.Cause) {
 	if int32(head-q.rung) <= 0 {
 		return // a ring for the recovery path: nothing new
 	}
+	n := q.nic
 	now := n.eng.Now()
 	for i := q.rung; i != head; i++ {
 		w := &q.sq[i%uint32(len(q.sq))]
@@ -311,8 +348,27 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 		w.rung = now
 	}
 	q.rung = head
-	start, _, _ := n.bell.Take(now, n.cfg.Doorbell, c.Op)
-	n.eng.At(start.Add(n.cfg.Sched.Draw(n.rng)), n.hSched, uint32(q.id))
+	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hSched, uint32(q.id))
+}
+
+// fifo is a queue of doorbells that reuses its memory.
+type fifo struct {
+	items []rung
+	head  int
+}
+
+func (f *fifo) push(r rung) {
+	if f.head > 64 && 2*f.head > len(f.items) {
+		f.items = f.items[:copy(f.items, f.items[f.head:])]
+		f.head = 0
+	}
+	f.items = append(f.items, r)
+}
+
+func (f *fifo) pop() rung {
+	r := f.items[f.head]
+	f.head++
+	return r
 }
 
 // next takes the next WQE that was rung for: its queue is scheduled now.

@@ -270,6 +270,12 @@ func (t *poster) shared(s *Step) bool {
 		t.pollCQ(s)
 		return false
 	case doSend:
+		if p.ringer == nil {
+			t.spend(s.Stage, p.node.NIC.DoorbellStall())
+			if t.ahead() {
+				return false
+			}
+		}
 		if p.cfg.Library != LibBare {
 			t.tell(s)
 			break
