@@ -26,9 +26,11 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	if d.Library == path.LibBare {
 		return posting, wqes, nil
 	}
+	d.Counts.TurnRounds = c.Count("path.steps.turn_rounds")
 	d.Counts.ColdLines = c.Count("path.steps.cold_lines")
 	d.Insist = p.kind != "stream" && !c.Has("workload.background.kind")
 	d.SystemEnd = c.Enum("path.completion_fence") == "system"
+	d.SystemWait = c.Enum("path.wait_fence") == "system"
 	if c.Has("path.sq_depth") {
 		d.Depth = c.Count("path.sq_depth")
 	}
@@ -38,7 +40,6 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	case path.LibDOCA:
 		d.Sharing, _ = path.ParseSharing(c.Enum("path.sharing"))
 		d.SlotCheck = c.Bool("path.slot_check")
-		d.Counts.DriftRounds = c.Count("path.steps.drift_rounds")
 		p.byCTA = true
 		switch {
 		case c.Enum("path.lanes") == "drift" || threads == 1:
@@ -48,6 +49,9 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			return posting, wqes, errors.New("lanes: together (want sharing gpu and no record: lanes that wait for each other cannot hold a lock each)")
 		default:
 			d.Lanes = warp
+			if p.kind == "stream" {
+				p.window *= warp // an initiator is a lane
+			}
 			return path.PostCooperative, 1, nil
 		}
 		if d.Sharing == path.ShareThread && threads > 1 {
@@ -69,7 +73,8 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			p.overDC = d.DCIs
 			d.DCIs = 0 // the pool's are the queues that carry the messages
 		}
-		d.PicksQueue = !c.Has("workload.background.kind")
+		// The internal routine is told its QP; the public one takes the next.
+		d.PicksQueue = d.Public && !c.Has("workload.background.kind")
 		if d.Queues == pcie.Host && d.Fence == path.FenceDevice {
 			d.Fence = path.FenceSystem // the library's own choice
 		}

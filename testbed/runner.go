@@ -46,7 +46,7 @@ type doorbellSide struct{ *path.DoorbellPath }
 func (d doorbellSide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
 	return d.NewThread(sm, smID, q, c)
 }
-func (doorbellSide) busy() sim.Duration { return 0 }
+func (d doorbellSide) busy() sim.Duration { return d.Busy() }
 
 type proxySide struct{ *path.ProxyPath }
 

@@ -24,7 +24,6 @@ type DoorbellPath struct {
 	waits  [][]Step // completion routine by the queue waited for; nil: one poll
 	insist []Step   // what a caller does that wants an unrung post rung
 	ringer *ringer  // nil: GPU threads ring
-	onSM   map[*gpu.SM]int
 }
 
 // queue is a QP with what the posting threads share.
@@ -49,7 +48,8 @@ type queue struct {
 		upto  uint32
 		cause sim.Cause
 	}
-	room []*poster // waiting for a slot
+	room    fifo[*poster] // waiting for a slot
+	granted int           // slots kept for those that have waited
 }
 
 // NewDoorbell sets the path up on node towards peer. Each queue in queues of
@@ -122,19 +122,19 @@ func bind(p Program, m Message, batch int, together bool) []Step {
 // poster is a thread of this path.
 type poster struct {
 	thread
-	path   *DoorbellPath
-	msg    Message
-	post   []Step
-	queue  *queue // of the present post
-	land   sim.Sink
-	ticket uint32
-	due    fifo[batch] // not awaited
-	doing  purpose
+	path    *DoorbellPath
+	msg     Message
+	post    []Step
+	queue   *queue // of the present post
+	land    sim.Sink
+	ticket  uint32
+	due     fifo[batch] // not awaited
+	doing   purpose
+	granted int // slots kept for it since it waited
 
 	// Of a library's post.
 	base, end uint32 // its slots
 	picks     int    // posts so far, where the library picks the queue
-	warp      int
 }
 
 // batch is a post that a CQE will retire.
@@ -147,16 +147,8 @@ type batch struct {
 // in to (nil: nobody looks).
 func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *poster {
 	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
-	if p.onSM == nil {
-		p.onSM = map[*gpu.SM]int{}
-	}
-	t.warp = p.onSM[sm]
-	if p.cfg.Posting != PostCooperative && p.cfg.Lanes <= 1 {
-		t.warp /= max(1, p.node.GPU.WarpSize)
-	}
-	p.onSM[sm]++
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
-	t.acquires = p.cfg.Acquires()
+	t.acquires, t.fences = p.cfg.Acquires(), p.cfg.SystemWait
 	return t
 }
 
@@ -236,9 +228,7 @@ func (t *poster) shared(s *Step) bool {
 		}
 	case DoReserve:
 		n := t.wqes()
-		if !q.hasRoom(n) {
-			q.room = append(q.room, t)
-			t.state = parked
+		if !t.room(n) {
 			return false
 		}
 		t.base = q.reserved
@@ -280,9 +270,7 @@ func (t *poster) shared(s *Step) bool {
 			t.tell(s)
 			break
 		}
-		if q.qp.Free() < t.wqes() {
-			q.room = append(q.room, t)
-			t.state = parked
+		if !t.room(t.wqes()) {
 			return false
 		}
 		t.send()
@@ -328,8 +316,8 @@ func (t *poster) ring(head uint32) {
 		p.node.Bus.Write(pcie.GPU, pcie.NIC, 8, t.c, p.kinds[stage.PCIeDoorbell], t.queue.qp.Doorbell(), head)
 	case p.cfg.SlotIn == pcie.GPU:
 		p.ringer.written(t.queue, head, t.c)
-	default:
-		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, p.kinds[stage.PCIeNotify], slot{t.queue}, head)
+	default: // an atomic on host memory: read, modify, write
+		p.node.Bus.Read(pcie.GPU, pcie.Host, 8, t.c, p.kinds[stage.PCIeNotify], slotRead{t.queue}, head)
 	}
 }
 
@@ -381,9 +369,10 @@ func (q *queue) Done(completed uint32, c sim.Cause) {
 		t.found(c)
 	}
 	q.last.upto, q.last.cause = completed, c
-	for len(q.room) > 0 && q.hasRoom(q.room[0].wqes()) {
-		t := q.room[0]
-		q.room = q.room[:copy(q.room, q.room[1:])]
+	for q.room.len() > 0 && q.hasRoom((*q.room.front()).wqes()) {
+		t := q.room.pop()
+		t.granted = t.wqes()
+		q.granted += t.granted
 		t.waited(stage.GPUReserve, c.Op)
 		t.env.Eng.At(t.t, t.h, 0)
 	}

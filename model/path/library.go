@@ -70,8 +70,10 @@ type Protocol struct {
 	AllQueues bool // completion visits every queue and DCI
 	DCIs      int
 	SystemEnd bool // a system-scope fence ends the completion routine
-	Depth     int  // WQEs that a queue holds; 0: the NIC's default
-	Insist    bool // the caller makes every post ring
+	// SystemWait: a system-scope fence ends the wait for a message.
+	SystemWait bool
+	Depth      int  // WQEs that a queue holds; 0: the NIC's default
+	Insist     bool // the caller makes every post ring
 	// PicksQueue: each post goes to the next of the QPs to its peer.
 	PicksQueue bool
 }
@@ -289,7 +291,7 @@ func (d *Doorbell) ringOnce(l *list) {
 	l.add(stage.GPUReserve, DoMax, 1, "producer index, maximum; not larger: somebody has rung for us")
 	reload := func(why string) {
 		if s := d.Fence.step(); s.Full && d.Counts.ColdLines > 0 {
-			l.load(stage.GPURing, DoReload, d.Counts.ColdLines, gpu.LineState, why)
+			l.load(stage.GPURing, DoReload, 1, gpu.LineState, why)
 		}
 	}
 	l.fence(d.Fence, "the WQE before the record")

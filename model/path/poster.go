@@ -8,12 +8,29 @@ import (
 // What a library's post does with the words that a queue's posters share. Each
 // runs at the engine's time.
 
-// hasRoom reports whether n more WQEs fit the send queue.
+// hasRoom reports whether n more WQEs fit the send queue, those kept for others
+// left out.
 func (q *queue) hasRoom(n int) bool {
 	if q.path.cfg.Library == LibBare {
-		return q.qp.Free() >= n
+		return q.qp.Free()-q.granted >= n
 	}
-	return int(q.reserved-q.qp.Completed())+n <= q.depth
+	return int(q.reserved-q.qp.Completed())+q.granted+n <= q.depth
+}
+
+// room reports whether the thread may take n slots; if not it waits its turn.
+func (t *poster) room(n int) bool {
+	q := t.queue
+	if t.granted > 0 {
+		q.granted -= t.granted
+		t.granted = 0
+		return true
+	}
+	if q.room.len() == 0 && q.hasRoom(n) {
+		return true
+	}
+	q.room.push(t)
+	t.state = parked
+	return false
 }
 
 // word spends the step's atomics on the queue's management words: those of one
@@ -34,9 +51,9 @@ func (t *poster) word(s *Step) {
 	t.t = end
 }
 
-// publish puts the slots before the NIC and lets the next poster know. One that
-// has waited finds its turn by its next compare-and-swap; a lane of the same
-// warp, drifted apart, takes turns with this one and needs more rounds.
+// publish puts the slots before the NIC and lets the next poster know, which if
+// it has waited finds its turn by a later compare-and-swap: of those that spin
+// on the word, few succeed at once.
 func (t *poster) publish(s *Step) {
 	q := t.queue
 	before := t.t
@@ -50,13 +67,9 @@ func (t *poster) publish(s *Step) {
 		q.turns = append(q.turns[:i], q.turns[i+1:]...)
 		w.waited(s.Stage, t.c.Op)
 		cfg := w.sm.Config()
-		round := w.sm.Draw(cfg.Atomic)
+		wait := sim.Duration(t.path.cfg.Counts.TurnRounds) * w.sm.Draw(cfg.Atomic)
 		if s.N == 0 { // the turn is stored, and loaded until it shows
-			round = w.sm.Draw(cfg.L2Load)
-		}
-		wait := w.sm.Phase(round)
-		if w.sm == t.sm && w.warp == t.warp {
-			wait = sim.Duration(t.path.cfg.Counts.DriftRounds) * round
+			wait = w.sm.Phase(w.sm.Draw(cfg.L2Load))
 		}
 		if at := before.Add(wait); at > w.t {
 			w.spend(s.Stage, at.Sub(w.t))

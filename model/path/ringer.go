@@ -58,6 +58,15 @@ func newRinger(p *DoorbellPath) *ringer {
 	return r
 }
 
+// slotRead is a queue's slot in host memory, read for an atomic on it.
+type slotRead struct{ *queue }
+
+// Done has the old index; the new one is written.
+func (s slotRead) Done(head uint32, c sim.Cause) {
+	p := s.path
+	p.node.Bus.Write(pcie.GPU, pcie.Host, 8, c, p.kinds[stage.PCIeNotify], slot(s), head)
+}
+
 // slot is a queue's slot in host memory.
 type slot struct{ *queue }
 
@@ -97,6 +106,7 @@ type ringing struct{ *ringer }
 func (g ringing) Handle(uint32) {
 	r := g.ringer
 	p := r.path
+	woken := !r.busy
 	if r.ring {
 		r.ring = false
 		p.node.Bus.Write(pcie.CPU, pcie.NIC, 8, r.cause, p.kinds[stage.PCIeDoorbell], r.slots[r.pos].queue.qp.Doorbell(), r.head)
@@ -113,27 +123,26 @@ func (g ringing) Handle(uint32) {
 		}
 		s := &r.slots[r.pos]
 		if s.head != s.rung {
-			r.serve(s, t)
+			r.serve(s, t, woken)
 			return
 		}
 		t = t.Add(r.look)
 		r.pos++
+		woken = false
 	}
 	r.busy, r.pos, r.idleAt = false, 0, now
 }
 
-// serve rings for the slot, whose look began at t.
-func (r *ringer) serve(s *ringSlot, t sim.Time) {
+// serve rings for the slot, whose look begins at t, or has just ended if it woke
+// an idle thread.
+func (r *ringer) serve(s *ringSlot, t sim.Time, woken bool) {
 	p, cfg := r.path, r.core.Config()
-	look := r.core.Draw(cfg.Miss)
-	if p.cfg.SlotIn == pcie.GPU {
-		look = r.look
-	}
-	if !r.timedLook(t) {
-		look = r.core.Draw(cfg.Check) // the look that found it is over
-		if p.cfg.SlotIn == pcie.Host {
-			look = r.core.Draw(cfg.Miss)
-		}
+	look := r.look
+	switch {
+	case p.cfg.SlotIn == pcie.Host:
+		look = r.core.Draw(cfg.Miss)
+	case woken:
+		look = 0
 	}
 	stores := r.core.Draw(cfg.Publish) + r.core.Draw(cfg.Publish)
 	t0, t1 := r.core.Run(t, look)
@@ -148,6 +157,37 @@ func (r *ringer) serve(s *ringSlot, t sim.Time) {
 	p.env.Eng.At(t2, r.h, 0)
 }
 
-// timedLook reports whether the look at t is still to be paid: an idle thread's
-// event comes at the end of the look that found something.
-func (r *ringer) timedLook(t sim.Time) bool { return t != r.next }
+// Ringer lists the steps of the CPU thread that rings, with the time of a read
+// of GPU memory through BAR1; nil where GPU threads ring.
+func (d *Doorbell) Ringer(c *cpu.Config, bar1 sim.Duration) []WorkerStep {
+	if !d.HostRings {
+		return nil
+	}
+	look, why := c.Miss.Mean(), "the line that the GPU wrote; an unchanged one is a hit"
+	if d.SlotIn == pcie.GPU {
+		look, why = bar1, "a read of GPU memory through BAR1, for each queue in turn, changed or not"
+	}
+	out := []WorkerStep{{stage.CPUDequeue, "look at each queue's slot in turn", look, why}}
+	if d.DCIs > 0 {
+		out = append(out, WorkerStep{stage.CPUWait, "copy the slots of all DCIs", look, "once a pass"})
+	}
+	return append(out,
+		WorkerStep{stage.CPURing, "doorbell record", c.Publish.Mean(), "in host memory; compiler barrier on x86 behind it"},
+		WorkerStep{stage.CPURing, "8-byte doorbell", c.Publish.Mean(), "page that does not combine writes: nothing to flush; posts between two looks share it"})
+}
+
+// Busy returns the time that the CPU thread which rings spent on work.
+func (p *DoorbellPath) Busy() sim.Duration {
+	if p.ringer == nil {
+		return 0
+	}
+	return p.ringer.work
+}
+
+// Workers returns the number of CPU threads, each of which keeps a core.
+func (p *DoorbellPath) Workers() int {
+	if p.ringer == nil {
+		return 0
+	}
+	return 1
+}

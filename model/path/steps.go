@@ -173,7 +173,7 @@ type Counts struct {
 	ColdLines   int // lines that a library loads in turn once its L1 was invalidated
 	PublicCalls int // calls of the public entry
 	PublicLines int // lines that the public entry loads beside
-	DriftRounds int // rounds of compare-and-swap from a drifted lane's publication to the next one's
+	TurnRounds  int // rounds of compare-and-swap from a publication to that of a poster that waits for its turn
 }
 
 // Doorbell configures the path whose GPU thread rings.

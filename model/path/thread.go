@@ -30,6 +30,7 @@ type thread struct {
 	state  threadState
 
 	acquires bool
+	fences   bool     // a full fence at system scope ends the wait for a message
 	begin    sim.Time // of polling
 	inbox    fifo[sim.Cause]
 	waitData bool
@@ -244,7 +245,10 @@ func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 	}
 	end := t.sm.Seen(t.begin, now)
 	d := t.sm.Draw(t.sm.Config().Routine)
-	if t.acquires {
+	switch {
+	case t.fences && next == seenData:
+		d += t.sm.Fence(gpu.ScopeSystem, true, false, t.backlog(gpu.ScopeSystem))
+	case t.acquires:
 		d += t.sm.Acquire()
 	}
 	end = end.Add(d)
