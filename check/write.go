@@ -156,7 +156,13 @@ func Markdown(w io.Writer, vs []Verdict) error {
 
 func verdictTable(vs []Verdict) *table.Table {
 	t := &table.Table{Columns: []table.Column{
-		{Head: "where"}, {Head: "expectation"}, {Head: "expected"}, {Head: "got", Right: true}, {Head: "error %", Right: true}, {Head: "verdict"}, {Head: "use"},
+		{Head: "where"},
+		{Head: "expectation"},
+		{Head: "expected"},
+		{Head: "got", Right: true},
+		{Head: "error %", Right: true},
+		{Head: "verdict"},
+		{Head: "use"},
 		{Head: "source"},
 	}}
 	for i := range vs {

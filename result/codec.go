@@ -30,18 +30,16 @@ func Decode(rd io.Reader) (*Result, error) {
 		return nil, err
 	}
 	// The schema comes first: a newer layout must not end as "unknown key".
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(src, &head); err != nil {
+	schema, err := schemaOf(src)
+	if err != nil {
 		return nil, fmt.Errorf("not a gdisim result: %s", place(src, err))
 	}
-	switch head.Schema {
+	switch schema {
 	case Schema:
 	case "":
 		return nil, fmt.Errorf("not a gdisim result: no key \"schema\" (want %q)", Schema)
 	default:
-		return nil, fmt.Errorf("schema %q is not known to this version (want %q)", head.Schema, Schema)
+		return nil, fmt.Errorf("schema %q is not known to this version (want %q)", schema, Schema)
 	}
 	var w wireResult
 	d := json.NewDecoder(bytes.NewReader(src))
@@ -49,7 +47,28 @@ func Decode(rd io.Reader) (*Result, error) {
 	if err := d.Decode(&w); err != nil {
 		return nil, fmt.Errorf("bad gdisim result: %s", place(src, err))
 	}
+	if off := d.InputOffset(); len(bytes.TrimSpace(src[off:])) > 0 {
+		return nil, fmt.Errorf("bad gdisim result: line %d: something after top-level value", 1+bytes.Count(src[:off], []byte("\n")))
+	}
 	return w.result(), nil
+}
+
+// schemaOf reads the key schema. Where it comes first, as Encode has it, the
+// rest of a long document is not looked at.
+func schemaOf(src []byte) (string, error) {
+	d := json.NewDecoder(bytes.NewReader(src))
+	var first [3]json.Token
+	for i := range first {
+		first[i], _ = d.Token() // what is wrong is said below
+	}
+	if s, ok := first[2].(string); ok && first[0] == json.Delim('{') && first[1] == "schema" {
+		return s, nil
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	err := json.Unmarshal(src, &head)
+	return head.Schema, err
 }
 
 // place adds the line to the errors that know their offset.

@@ -18,7 +18,7 @@ type TraceSink interface {
 
 // TraceSpan is one span of a run in the run's own time.
 type TraceSpan struct {
-	Op    int      // operation, from 0
+	Op    int      // operation, from 1
 	Begin sim.Time // of the operation; never before that of an earlier one
 	Index int      // of the span in its operation, from 0
 	Pred  int      // index of the last-arriving predecessor, -1 for the call

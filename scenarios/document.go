@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -268,7 +269,12 @@ func (d *document) word(n *yaml.Node, path, want string) (string, bool) {
 // text reads a scalar into p.
 func (d *document) text(p *string) func(*yaml.Node, string) {
 	return func(n *yaml.Node, path string) {
-		if s, ok := d.word(n, path, "a text"); ok {
+		s, ok := d.word(n, path, "a text")
+		switch {
+		case !ok:
+		case strings.ContainsFunc(s, unicode.IsControl):
+			d.problem(n, path, "printable characters", "has a control character")
+		default:
 			*p = s
 		}
 	}

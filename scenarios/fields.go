@@ -18,6 +18,7 @@ type Field struct {
 	Enum     []string
 	Later    []string // words of the notation that the simulator cannot do yet
 	Min, Max string   // "" for the kind's own range
+	Pow2     bool     // a power of two (Bytes)
 	Dist     bool     // may be a distribution (Duration and Cost)
 	List     bool     // one, a list, or {from, to, factor}: makes points
 	Text     string   // one line: what it is
@@ -29,27 +30,39 @@ var scenarioFields = []Field{
 	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "64", Text: "nodes of the cluster; more than 2 with workload.connections", Used: "testbed"},
 	{Key: "cluster.gpus_per_node", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "GPUs of each node", Used: "testbed"},
 	{Key: "cluster.nics_per_gpu", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "NICs beside each GPU", Used: "testbed"},
-	{Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},
-		Text: "what stands between the NICs", Used: "model/fabric"},
+	{
+		Key: "cluster.fabric.kind", Kind: Enum, Default: "switch", Enum: []string{"back-to-back", "switch"}, Later: []string{"leaf-spine", "fat-tree", "rail"},
+		Text: "what stands between the NICs", Used: "model/fabric",
+	},
 
-	{Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
-		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu"},
-	{Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
-		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu"},
+	{
+		Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
+		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu",
+	},
+	{
+		Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
+		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu",
+	},
 	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},
-	{Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
-		Text: "what a proxy thread has of its core", Used: "model/cpu"},
-	{Key: "host.proxy.wait", Kind: Enum, Default: "auto", Enum: []string{"auto", "poll", "interrupt"}, Later: []string{"sleep-poll", "spin-then-sleep"},
-		Text: "how a proxy thread waits for work; auto: as the stack does", Used: "model/cpu"},
+	{
+		Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
+		Text: "what a proxy thread has of its core", Used: "model/cpu",
+	},
+	{
+		Key: "host.proxy.wait", Kind: Enum, Default: "auto", Enum: []string{"auto", "poll", "interrupt"}, Later: []string{"sleep-poll", "spin-then-sleep"},
+		Text: "how a proxy thread waits for work; auto: as the stack does", Used: "model/cpu",
+	},
 	{Key: "host.idle.deepest", Kind: Enum, Default: "C1", Enum: []string{"none", "C1", "C1E", "C6"}, Text: "deepest idle state that a core without work may enter", Used: "model/cpu"},
 	{Key: "host.interrupt.moderation", Kind: Duration, Default: "0s", Max: "1s", Text: "up to so long the NIC or GPU holds an interrupt back", Used: "model/cpu"},
 	{Key: "host.interrupt.frames", Kind: Count, Default: "0", Max: "65536", Text: "events that end the holding back; 0: only time does", Used: "model/cpu"},
 	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
 	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
 
-	{Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
+	{
+		Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
 		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
-		Text:  "what the GPUs do", Used: "workload"},
+		Text:  "what the GPUs do", Used: "workload",
+	},
 	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Text: "payload of a message", Used: "workload"},
 	{Key: "workload.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs that post, each on an SM of its own", Used: "workload"},
 	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
@@ -61,12 +74,14 @@ var scenarioFields = []Field{
 	{Key: "workload.writes_per_visit", Kind: Count, Default: "32", Min: "1", Max: "1048576", Text: "messages to one connection before the next is visited", Used: "workload"},
 	{Key: "workload.direction", Kind: Enum, Enum: []string{"send", "receive", "both"}, Default: "send", Text: "with connections: node 0 sends to all others, all others send to it, or every node sends to every other", Used: "testbed"},
 	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: []string{"stream"}, Text: "load beside the measured messages; none where absent", Used: "workload"},
-	{Key: "workload.background.bytes", Kind: Bytes, Default: "8B", Min: "1B", Max: "1GiB", Text: "payload of a background message", Used: "workload"},
+	{Key: "workload.background.bytes", Kind: Bytes, Optional: true, Min: "1B", Max: "1GiB", Text: "payload of a background message; absent: as the measured messages", Used: "workload"},
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
 	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
 	{Key: "workload.background.outstanding", Kind: Count, Default: "16", Min: "1", Max: "65536", Text: "messages in flight for each background thread", Used: "workload"},
-	{Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
-		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload"},
+	{
+		Key: "workload.background.queue", Kind: Enum, Default: "shared", Enum: []string{"shared", "reserved"},
+		Text: "whether the measured messages share the background's queues or have one reserved", Used: "workload",
+	},
 }
 
 // laterKeys are keys of the notation that the simulator cannot do yet.

@@ -121,13 +121,17 @@ func TestProfiles(t *testing.T) {
 	tests := []struct{ name, profile, want string }{
 		{"lacks everything", form, "hardware.gpu.sm_clock"}, // see below
 		{"cycle", form + "include: [./b.yaml]\n", "b.yaml:4:11: include[0]: profile includes itself: p.yaml -> b.yaml -> p.yaml"},
-		{"leaf without source, unit and kind", form + "parameters: {gpu: {sm_clock: {value: 5}}}\n",
+		{
+			"leaf without source, unit and kind", form + "parameters: {gpu: {sm_clock: {value: 5}}}\n",
 			"p.yaml:4:30: parameters.gpu.sm_clock: key \"kind\" is missing\n" +
 				"p.yaml:4:30: parameters.gpu.sm_clock: key \"source\" is missing\n" +
-				"p.yaml:4:38: parameters.gpu.sm_clock.value: \"5\" has no unit (want a frequency such as 1980MHz or 2.5GHz)"},
-		{"undeclared source", form + "sources: {bone: b}\nparameters: {gpu.sm_clock: {value: 5MHz, kind: guessed, source: bon}}\n",
+				"p.yaml:4:38: parameters.gpu.sm_clock.value: \"5\" has no unit (want a frequency such as 1980MHz or 2.5GHz)",
+		},
+		{
+			"undeclared source", form + "sources: {bone: b}\nparameters: {gpu.sm_clock: {value: 5MHz, kind: guessed, source: bon}}\n",
 			"p.yaml:5:48: parameters.gpu.sm_clock.kind: \"guessed\" is unknown (want published, measured, derived, assumed)\n" +
-				"p.yaml:5:65: parameters.gpu.sm_clock.source: source \"bon\" is not declared, did you mean \"bone\"? (want a key of sources)"},
+				"p.yaml:5:65: parameters.gpu.sm_clock.source: source \"bon\" is not declared, did you mean \"bone\"? (want a key of sources)",
+		},
 		{"unknown key", form + "parameters: {gpu: {sm_clok: {}}}\n", "p.yaml:4:20: parameters.gpu.sm_clok: unknown key, did you mean \"sm_clock\"?"},
 		{"a plain number", form + "parameters: {gpu: {sm_clock: 5MHz}}\n", "p.yaml:4:30: parameters.gpu.sm_clock: is a word (want a mapping of keys and values)"},
 		{"a stack", "gdisim-stack: v1\nname: p\ntitle: t\n", "p.yaml:1:1: gdisim-stack: unknown key, known are gdisim-profile, name, title, sources, parameters, include\np.yaml:1:1: key \"gdisim-profile\" is missing"},

@@ -51,26 +51,40 @@ var (
 	durationUnits = []unit{{"s", 1e12}, {"ms", 1e9}, {"us", 1e6}, {"ns", 1e3}, {"ps", 1}}
 
 	kinds = [...]kindInfo{
-		Duration: {name: "duration", want: "a duration such as 250ns, 1.5us or 3ms", unit: "time", units: durationUnits,
-			max: 1000 * int64(sim.Second), bare0: true, pattern: `^(0|` + decimal + `(ps|ns|us|ms|s))$`},
-		Cost: {name: "cost", want: "cycles and a fixed part, such as 392cy, 392cy+27ns or 27ns", unit: "cycles+time", units: []unit{{"cy", 1000}},
-			max: 1e15, bare0: true, pattern: `^(0|` + decimal + `cy(\+` + decimal + `(ps|ns|us|ms|s))?|` + decimal + `(ps|ns|us|ms|s))$`},
-		Bytes: {name: "size", want: "a size such as 8B, 4KiB or 1MiB", unit: "B", units: []unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}, {"B", 1}},
-			max: 1 << 40, pattern: `^` + decimal + `(B|kB|KiB|MB|MiB|GB|GiB|TiB)$`},
-		Rate: {name: "rate", want: "a rate such as 400Gb/s (bits) or 50GB/s (bytes)", unit: "b/s", units: []unit{{"TB/s", 8e12}, {"Tb/s", 1e12}, {"GB/s", 8e9}, {"Gb/s", 1e9}, {"MB/s", 8e6}, {"Mb/s", 1e6}, {"kB/s", 8e3}, {"kb/s", 1e3}, {"B/s", 8}, {"b/s", 1}},
-			min: 1, max: 1e15, pattern: `^` + decimal + `(|k|M|G|T)[bB]/s$`},
-		Frequency: {name: "frequency", want: "a frequency such as 1980MHz or 2.5GHz", unit: "Hz", units: []unit{{"GHz", 1e9}, {"MHz", 1e6}, {"kHz", 1e3}, {"Hz", 1}},
-			min: 1e6, max: 100e9, pattern: `^` + decimal + `(Hz|kHz|MHz|GHz)$`},
-		Ratio: {name: "ratio", want: "a ratio such as 30% or 1.5x", units: []unit{{"x", 1e9}, {"%", 1e7}},
-			max: 1e12, pattern: `^` + decimal + `(%|x)$`},
+		Duration: {
+			name: "duration", want: "a duration such as 250ns, 1.5us or 3ms", unit: "time", units: durationUnits,
+			max: 1000 * int64(sim.Second), bare0: true, pattern: `^(0|` + decimal + `(ps|ns|us|ms|s))$`,
+		},
+		Cost: {
+			name: "cost", want: "cycles and a fixed part, such as 392cy, 392cy+27ns or 27ns", unit: "cycles+time", units: []unit{{"cy", 1000}},
+			max: 1e15, bare0: true, pattern: `^(0|` + decimal + `cy(\+` + decimal + `(ps|ns|us|ms|s))?|` + decimal + `(ps|ns|us|ms|s))$`,
+		},
+		Bytes: {
+			name: "size", want: "a size such as 8B, 4KiB or 1MiB", unit: "B", units: []unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}, {"B", 1}},
+			max: 1 << 40, pattern: `^` + decimal + `(B|kB|KiB|MB|MiB|GB|GiB|TiB)$`,
+		},
+		Rate: {
+			name: "rate", want: "a rate such as 400Gb/s (bits) or 50GB/s (bytes)", unit: "b/s", units: []unit{{"TB/s", 8e12}, {"Tb/s", 1e12}, {"GB/s", 8e9}, {"Gb/s", 1e9}, {"MB/s", 8e6}, {"Mb/s", 1e6}, {"kB/s", 8e3}, {"kb/s", 1e3}, {"B/s", 8}, {"b/s", 1}},
+			min: 1, max: 1e15, pattern: `^` + decimal + `(|k|M|G|T)[bB]/s$`,
+		},
+		Frequency: {
+			name: "frequency", want: "a frequency such as 1980MHz or 2.5GHz", unit: "Hz", units: []unit{{"GHz", 1e9}, {"MHz", 1e6}, {"kHz", 1e3}, {"Hz", 1}},
+			min: 1e6, max: 100e9, pattern: `^` + decimal + `(Hz|kHz|MHz|GHz)$`,
+		},
+		Ratio: {
+			name: "ratio", want: "a ratio such as 30% or 1.5x", units: []unit{{"x", 1e9}, {"%", 1e7}},
+			max: 1e12, pattern: `^` + decimal + `(%|x)$`,
+		},
 		Count: {name: "count", want: "a whole number such as 16", max: 1e9},
 		Enum:  {name: "word", want: "a word"},
 		Bool:  {name: "switch", want: "true or false"},
 		Link:  {name: "link", want: "a link such as 32GT/s x16", unit: "GT/s x lanes", pattern: `^(2\.5|5|8|16|32|64|128)GT/s x(1|2|4|8|16|32)$`},
 		Text:  {name: "text", want: "a text"},
 
-		messageRate: {name: "message rate", want: "a message rate such as 1.8Mmsg/s", units: []unit{{"Gmsg/s", 1e12}, {"Mmsg/s", 1e9}, {"kmsg/s", 1e6}, {"msg/s", 1e3}},
-			max: 1e15, pattern: `^` + decimal + `(|k|M|G)msg/s$`},
+		messageRate: {
+			name: "message rate", want: "a message rate such as 1.8Mmsg/s", units: []unit{{"Gmsg/s", 1e12}, {"Mmsg/s", 1e9}, {"kmsg/s", 1e6}, {"msg/s", 1e3}},
+			max: 1e15, pattern: `^` + decimal + `(|k|M|G)msg/s$`,
+		},
 	}
 )
 

@@ -92,8 +92,11 @@ func Reference() []byte {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m, m.Unit(), m.Text())
 	}
 	for _, s := range []struct{ section, head string }{
-		{"cluster", "Section `cluster`"}, {"host", "Section `host`"}, {"workload", "Section `workload`"},
-		{"path", "Keys of a path (`set` of a path; from its stack)"}, {"hardware", "Keys of the hardware (`set` of the hardware; from its profile)"},
+		{"cluster", "Section `cluster`"},
+		{"host", "Section `host`"},
+		{"workload", "Section `workload`"},
+		{"path", "Keys of a path (`set` of a path; from its stack)"},
+		{"hardware", "Keys of the hardware (`set` of the hardware; from its profile)"},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | value | default | what it is | used by |\n|---|---|---|---|---|\n", s.head)
 		for _, f := range fieldTable().fields {

@@ -38,6 +38,9 @@ func (t *table) parse(f *Field, text string) (value, error) {
 	if hi, ok := t.max[f.Key]; ok && above(v, hi) {
 		return v, fmt.Errorf("%q is above the most, %s", text, hi.text)
 	}
+	if f.Pow2 && v.n&(v.n-1) != 0 {
+		return v, fmt.Errorf("%q is no power of two", text)
+	}
 	return v, nil
 }
 

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"gdisim/model/path"
@@ -37,7 +36,7 @@ var advice = map[stage.Finding]struct{ cause, avoid string }{
 }
 
 // collect adds a run's measurements to the path's result.
-func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, background *workload.Group, rec *sim.Recorder, find *findings, fwd side, sms int) {
+func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, background *workload.Group, rec *sim.Recorder, find *findings, fwd side, cost result.Cost, sms int) {
 	for _, f := range find.list {
 		r.finding(f)
 	}
@@ -51,8 +50,6 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 			}
 		}
 	}
-	window := m.env.Eng.Now().Sub(run.Begin)
-	messages := int(run.Messages)
 	value := func(k stage.Metric, v float64) {
 		r.rates = append(r.rates, result.Metric{Metric: k, Value: v})
 	}
@@ -63,7 +60,6 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 			value(stage.MessageRate, rate/1e6)
 			value(stage.Goodput, rate*float64(p.msg.Bytes)/1e9)
 		}
-		messages, window = n, w
 	}
 	if background != nil {
 		if n, w := background.Rate(); w > 0 {
@@ -83,27 +79,10 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 			cores /= float64(k + 1)
 		}
 	}
-	c := result.Cost{Window: window, Messages: messages, CPUCores: cores, CPUBusy: fwd.busy(), SMs: sms, Doorbells: m.nics[0].Doorbells, WQEFetches: m.nics[0].WQEFetches}
-	for _, k := range []stage.Metric{stage.Issue, stage.PutCompletion, stage.Get} {
-		// A thread that posts or waits keeps its SM: the time of its calls.
-		for _, d := range run.Samples[k] {
-			if k != stage.Issue && sms > 0 {
-				c.SMBusy += d
-			}
-		}
-	}
-	if group != nil {
-		c.SMBusy = sim.Duration(sms) * window
-	}
-	total := float64(m.env.Eng.Now())
-	for _, b := range m.buses {
-		for _, t := range b.Traffic() {
-			c.Links = append(c.Links, result.Link{Name: t.Name, TLPs: t.TLPs, Bytes: t.Bytes, Busy: float64(t.Busy) / total})
-		}
-	}
-	for _, t := range m.net.Traffic() {
-		c.Links = append(c.Links, result.Link{Name: t.Name, TLPs: t.Packets, Bytes: t.Bytes, Busy: float64(t.Busy) / total})
-	}
+	c := cost
+	c.CPUCores, c.SMs = cores, sms
+	// A thread that posts or waits keeps its SM.
+	c.SMBusy = sim.Duration(sms) * c.Window
 	r.out.Cost = c
 	value(stage.CPUCores, cores)
 	value(stage.SMCount, float64(sms))
@@ -243,16 +222,10 @@ func graph(k stage.Metric, which string, rec *sim.Record, m sim.Mark, all *sim.R
 	rec.Walk(m, func(s sim.Step) { on[s.Span] = true })
 	g := result.Graph{Metric: k, Which: which, Total: rec.Total(m)}
 	for i, s := range rec.Spans {
-		blocker := ""
-		if s.Blocker > 0 {
-			blocker = fmt.Sprintf("operation %d", s.Blocker)
-		} else if s.Blocker < 0 {
-			blocker = all.OwnerName(s.Blocker)
-		}
 		g.Spans = append(g.Spans, result.Span{
 			Stage: stage.Stage(s.Stage), Wait: stage.Stage(s.Wait), Lane: stage.Lane(s.Lane), Node: int(s.Node),
 			Arrival: s.Arrival.Sub(rec.Begin), Start: s.Start.Sub(rec.Begin), End: s.End.Sub(rec.Begin),
-			Pred: int(s.Pred) - 1, Blocker: blocker, OnWalk: on[sim.SpanID(i+1)],
+			Pred: int(s.Pred) - 1, Blocker: blockerName(all, s.Blocker), OnWalk: on[sim.SpanID(i+1)],
 		})
 	}
 	return g

@@ -120,21 +120,28 @@ func (r *runner) tourPass(p *plan) error {
 			all[from][a].Add(s.thread(sms[id], id, i, all[from][a].Tour))
 		}
 	}
+	first := m.usage(run, fwd)
+	var last usage
+	run.OnMeasure = func() { first = m.usage(run, fwd) }
+	run.OnEnd = func() { last = m.usage(run, fwd) }
 	for _, ts := range all {
 		for _, x := range ts {
 			x.Start(x.Tour)
 		}
 	}
-	if err := r.drive(m.env.Eng, run); err != nil {
+	if err := r.drive(m.env.Eng, run, patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages
 	r.counts.events += m.env.Eng.Executed()
+	if last.links == nil { // it did not finish
+		last = m.usage(run, fwd)
+	}
 	if n := run.Open(); n > 0 {
 		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
 		r.out.Err = fmt.Sprintf("deadlock at %v: %d initiators wait for what nothing will bring", m.env.Eng.Now(), n)
 	}
-	r.collect(p, m, run, group, nil, rec, find, fwd, min(ctas, m.gpus[0].SMs))
+	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
 	return nil
 }
 

@@ -139,6 +139,9 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 		LinkLatency: c.Delay("hardware.pcie.link_latency"), SwitchLatency: c.Delay("hardware.pcie.switch_latency"), RootLatency: c.Delay("hardware.pcie.root_latency"),
 		PostedCredits: c.Count("hardware.pcie.credits.posted"), NonPostedCredits: c.Count("hardware.pcie.credits.non_posted"), CompletionCredits: c.Count("hardware.pcie.credits.completion"),
 	}
+	if class == pcie.PHB || class == pcie.NODE || class == pcie.SYS {
+		p.RootPeerLatency = c.Delay("hardware.pcie.root_peer_latency")
+	}
 	switch class {
 	case pcie.NODE:
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")

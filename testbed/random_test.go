@@ -31,33 +31,29 @@ var latencies = []string{
 	"fabric.cable", "fabric.switch",
 }
 
-// drawn is a random scenario with what the checks must know of it.
-type drawn struct {
-	scene
-	kind      string
-	unrung    bool // a doorbell may be left to a thread that never comes
-	recordAll bool // every measured operation is recorded
-}
-
-func draw(t *rapid.T) drawn {
+// draw draws what a user may write.
+func draw(t *rapid.T) scene {
 	pick := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(t, name) }
 	count := func(name string, of ...int) int { return rapid.SampledFrom(of).Draw(t, name) }
-	d := drawn{kind: pick("kind", "put", "put-signal", "get", "ping-pong", "stream")}
+	kind := pick("kind", "put", "put-signal", "get", "ping-pong", "stream")
+	var d scene
 
 	posting := pick("posting", "single", "single", "lock", "handoff", "cooperative")
 	ctas, threads := count("ctas", 1, 1, 2, 3), count("threads", 1, 1, 2, 5)
 	if posting == "cooperative" {
 		threads = count("warp threads", 32, 64)
 	}
-	wqes := count("wqes", 1, 1, 2, 7)
+	wqes := 1
+	if posting != "handoff" { // a thread of its own may not come to fill a batch: TestDeadlock
+		wqes = count("wqes", 1, 1, 2, 7)
+	}
 	outstanding := 1
-	if d.kind == "stream" {
+	if kind == "stream" {
 		outstanding = count("outstanding", 1, 8, 33, 64)
 	}
-	d.unrung = posting == "handoff" && wqes > 1
 	iterations := rapid.IntRange(1, 12).Draw(t, "iterations")
 	background := ""
-	if d.kind != "stream" && rapid.IntRange(0, 3).Draw(t, "background") == 0 {
+	if kind != "stream" && rapid.IntRange(0, 3).Draw(t, "background") == 0 {
 		bgThreads := 2
 		if posting == "cooperative" {
 			bgThreads = 32
@@ -65,13 +61,19 @@ func draw(t *rapid.T) drawn {
 		background = fmt.Sprintf(", background: {kind: stream, bytes: BYTES, outstanding: %d, initiators: {threads: %d}, queue: %s}",
 			count("bg outstanding", 1, 5, 16), bgThreads, pick("bg queue", "shared", "reserved"))
 	}
-	bytes := fmt.Sprintf("%dB", rapid.OneOf(rapid.SampledFrom([]int{1, 8, 28, 29, 92, 93, 4096, 4097, 65536}), rapid.IntRange(1, 65536)).Draw(t, "bytes"))
+	sizes := rapid.OneOf(rapid.SampledFrom([]int{1, 8, 28, 29, 92, 93, 4096, 4097, 65536}), rapid.IntRange(1, 65536))
+	if posting == "cooperative" || ctas*threads*wqes > 10 { // many messages
+		sizes = rapid.OneOf(rapid.SampledFrom([]int{1, 8, 28, 29, 92, 93}), rapid.IntRange(1, 1000))
+	}
+	bytes := fmt.Sprintf("%dB", sizes.Draw(t, "bytes"))
 	d.workload = fmt.Sprintf("{kind: %s, bytes: %s, iterations: %d, warmup: %d, outstanding: %d, wqes_per_doorbell: %d, initiators: {ctas: %d, threads: %d}%s}",
-		d.kind, bytes, iterations, rapid.IntRange(0, 3).Draw(t, "warmup"), outstanding, wqes, ctas, threads, strings.ReplaceAll(background, "BYTES", bytes))
-	d.recordAll = true
-
+		kind, bytes, iterations, rapid.IntRange(0, 3).Draw(t, "warmup"), outstanding, wqes, ctas, threads, strings.ReplaceAll(background, "BYTES", bytes))
+	payload := "gpu"
+	if background == "" {
+		payload = pick("payload_in", "gpu", "host")
+	}
 	set := []string{
-		"inline: " + pick("inline", "true", "false"), "payload_in: " + pick("payload_in", "gpu", "host"), "signal: " + pick("signal", "write", "atomic"),
+		"inline: " + pick("inline", "true", "false"), "payload_in: " + payload, "signal: " + pick("signal", "write", "atomic"),
 	}
 	gda := append(slices.Clone(set), "fence: "+pick("fence", "none", "gpu", "gpu+record", "gpu-release", "device", "system-release", "system"),
 		"posting: "+posting, "queues_in: "+pick("queues_in", "gpu", "host"), "record: "+pick("record", "auto", "true", "false"))
@@ -97,7 +99,9 @@ func draw(t *rapid.T) drawn {
 	d.hardware = "pcie.path.gpu_nic: " + pick("class", "PIX", "PXB", "PHB", "NODE", "SYS", "C2C")
 	d.hardware += fmt.Sprintf("\nnic.sq_depth: %d", count("sq_depth", 128, 130, 1024))
 	d.hardware += fmt.Sprintf("\nnic.mtu: %dB", count("mtu", 256, 1024, 4096))
-	if rapid.Bool().Draw(t, "tight") { // few credits and tags
+	// The NIC takes packets in faster than a far or starved GPU takes the
+	// writes, and acknowledges them: beside an endless load that would never end.
+	if background == "" && rapid.Bool().Draw(t, "tight") { // few credits and tags
 		d.hardware += "\npcie.credits.posted: 2\npcie.credits.non_posted: 1\npcie.credits.completion: 3\nnic.pcie.tags: 2\ngpu.pcie.tags: 1"
 	}
 	for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(latencies), 0, 6, rapid.ID[string]).Draw(t, "latencies") {
@@ -107,7 +111,7 @@ func draw(t *rapid.T) drawn {
 	return d
 }
 
-// TestRandomScenarios runs what a user may write and checks what must hold
+// TestRandomScenarios runs random scenarios and checks what must hold
 // whatever the numbers are.
 func TestRandomScenarios(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,27 +127,35 @@ func TestRandomScenarios(t *testing.T) {
 			}
 			return
 		}
+		silent, err := testbed.Run(context.Background(), s, testbed.Options{Workers: 1})
+		if err != nil {
+			t.Fatalf("without recording: %v\n%s", err, d.text())
+		}
 		for i := range res.Points[0].Paths {
 			p := &res.Points[0].Paths[i]
-			if p.Err != "" && !(d.unrung && p.Name == "gda") {
+			if p.Err != "" {
 				t.Fatalf("%s: %s\n%s", p.Name, p.Err, d.text())
 			}
-			if err := consistent(p, d.recordAll); err != nil {
+			if err := consistent(p); err != nil {
 				t.Fatalf("%s: %v\n%s", p.Name, err, d.text())
+			}
+			if diff := measured(p, &silent.Points[0].Paths[i]); diff != "" {
+				t.Fatalf("recording changes what is measured:\n%s\n%s", diff, d.text())
 			}
 		}
 	})
 }
 
-// consistent checks what holds in every result.
-func consistent(p *result.Path, recordAll bool) error {
+// consistent checks what holds in every result in which each operation was
+// recorded.
+func consistent(p *result.Path) error {
 	for i := range p.Breakdowns {
 		b := &p.Breakdowns[i]
 		if err := sums(b); err != nil {
 			return err
 		}
 		for _, m := range p.Metrics {
-			if m.Metric == b.Metric && recordAll && (m.P50 != b.Total || m.Mean != b.MeanTotal) {
+			if m.Metric == b.Metric && (m.P50 != b.Total || m.Mean != b.MeanTotal) {
 				return fmt.Errorf("%v: p50 %v, mean %v, but the breakdown has %v and %v", m.Metric, m.P50, m.Mean, b.Total, b.MeanTotal)
 			}
 		}
@@ -159,7 +171,7 @@ func consistent(p *result.Path, recordAll bool) error {
 		}
 	}
 	for _, l := range p.Cost.Links {
-		if l.Busy < 0 || l.Busy > 1 {
+		if !(l.Busy >= 0 && l.Busy <= 1) { // NaN neither
 			return fmt.Errorf("link %s is busy %v of the time", l.Name, l.Busy)
 		}
 	}

@@ -17,7 +17,16 @@ type Options struct {
 	Breakdown bool                  // record spans
 	Workers   int                   // points at the same time; 0: all cores
 	Progress  func(done, total int) // called from one goroutine at a time; may be nil
+	// Trace gives the sink that takes the spans of a pass (what it simulates:
+	// "put", "ping-pong", ...) of a path at a point, an index of Points; nil, or
+	// nil returned: none. Without Breakdown there is nothing to trace. Passes of
+	// different points may run at the same time unless Workers is 1.
+	Trace func(point int, path, pass string) result.TraceSink
 }
+
+// graphPoints is at how many points the recorded operations are kept: they are
+// most of a result, and a wide sweep is not looked at span by span.
+const graphPoints = 50
 
 // Run runs every point of the scenario. When ctx ends early, the result holds
 // the finished points, Partial is set and the error is ctx's. Other errors
@@ -26,6 +35,9 @@ type Options struct {
 func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
 	points := s.Points()
 	res := &result.Result{Schema: result.Schema, Backend: "sim", Name: s.Name, Title: s.Title, Source: s.File, Digest: s.Digest, Seed: s.Seed, Notices: append([]string(nil), s.Notices...)}
+	if o.Breakdown && len(points) > graphPoints {
+		res.Notices = append(res.Notices, fmt.Sprintf("operations are kept span by span at the first %d of %d points", graphPoints, len(points)))
+	}
 	workers := o.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -48,7 +60,10 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 					d.out.At = append(d.out.At, result.Setting{Key: a.Key, Value: a.Value})
 				}
 				for p := range s.Paths {
-					r := &runner{ctx: ctx, cfg: s.Config(i, p), seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
+					r := &runner{ctx: ctx, cfg: s.Config(i, p), name: s.Paths[p].Name, seed: s.Seed, point: uint64(i), breakdown: o.Breakdown}
+					if o.Trace != nil {
+						r.trace = func(pass string) result.TraceSink { return o.Trace(i, s.Paths[p].Name, pass) }
+					}
 					out, err := r.safely()
 					if errors.Is(err, ctx.Err()) && err != nil {
 						d.cut = true
@@ -59,6 +74,9 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 						continue
 					}
 					out.Name, out.Stack, out.Hardware = s.Paths[p].Name, s.Paths[p].Stack, s.Hardware
+					if i >= graphPoints {
+						out.Graphs = nil
+					}
 					d.out.Paths = append(d.out.Paths, out)
 					d.counts.add(r.counts)
 				}

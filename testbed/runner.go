@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"gdisim/model/gpu"
 	"gdisim/model/path"
@@ -22,6 +23,8 @@ type runner struct {
 	seed      uint64
 	point     uint64
 	breakdown bool
+	name      string                             // of the path
+	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    counts
 	out       result.Path
 	rates     []result.Metric
@@ -57,12 +60,11 @@ func (p proxySide) busy() sim.Duration { return p.Busy() }
 
 // shape is how many threads post, in what portions, to how many queues.
 type shape struct {
-	agents  int // threads, or warps that act as one
-	perCTA  int
-	batch   int  // messages per post
-	queues  int  // QPs or rings
-	byCTA   bool // the threads of a CTA share its queue
-	workers int
+	agents int // threads, or warps that act as one
+	perCTA int
+	batch  int  // messages per post
+	queues int  // QPs or rings
+	byCTA  bool // the threads of a CTA share its queue
 }
 
 // plan is what a run is made of, read from the configuration once.
@@ -80,7 +82,6 @@ type plan struct {
 	fg, bg     shape
 	tours      tours
 	background bool
-	bgMsg      path.Message
 	shared     bool
 	window     int
 	bgWindow   int
@@ -188,6 +189,15 @@ func (r *runner) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); length >= period {
+		return nil, fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
+	}
+	if c.Enum("host.proxy.core") == "shared" && p.proxy && c.Count("host.competing.threads") == 0 {
+		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")
+	}
+	if p.proxy && p.prox.Workers > p.fg.queues && !c.Has("workload.background.kind") {
+		r.note(fmt.Sprintf("%d proxy workers with %d descriptor rings: a ring has one worker, so %d of them do nothing (path key proxy.rings)", p.prox.Workers, p.fg.queues, p.prox.Workers-p.fg.queues))
+	}
 	if p.kind != "stream" {
 		if p.window != 1 {
 			return nil, fmt.Errorf("workload.outstanding: %d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
@@ -198,6 +208,9 @@ func (r *runner) plan() (*plan, error) {
 	if err := r.planTours(p); err != nil {
 		return nil, err
 	}
+	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
+		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
+	}
 	if c.Has("workload.background.kind") {
 		if p.kind == "stream" {
 			return nil, errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")
@@ -205,9 +218,10 @@ func (r *runner) plan() (*plan, error) {
 		p.background = true
 		p.shared = c.Enum("workload.background.queue") == "shared"
 		p.bgWindow = c.Count("workload.background.outstanding")
-		p.bgMsg = path.Message{Bytes: c.Bytes("workload.background.bytes")}
-		if p.bgMsg.Bytes != p.msg.Bytes {
-			return nil, fmt.Errorf("workload.background.bytes: %d B beside messages of %d B (want the same size; others are not available yet)", p.bgMsg.Bytes, p.msg.Bytes)
+		if c.Has("workload.background.bytes") {
+			if b := c.Bytes("workload.background.bytes"); b != p.msg.Bytes {
+				return nil, fmt.Errorf("workload.background.bytes: %d B beside messages of %d B (want the same size; others are not available yet)", b, p.msg.Bytes)
+			}
 		}
 		if p.proxy {
 			p.bg, err = r.proxyShape("workload.background.initiators.", p.prox.Handoff, 1)
@@ -311,6 +325,9 @@ func (r *runner) run() (result.Path, error) {
 		}
 	}
 	r.out.Metrics = append(r.out.Metrics, r.rates...)
+	if keys := r.cfg.Ignored(); len(keys) > 0 {
+		r.note(r.name + ": set, but without effect here: " + strings.Join(keys, ", "))
+	}
 	for _, u := range r.cfg.Used() {
 		r.out.Params = append(r.out.Params, result.Param{Key: u.Key, Value: u.Value, Unit: u.Unit, Source: u.Source, Kind: u.Kind})
 	}
@@ -433,7 +450,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		background = workload.NewGroup(run, stage.NoMetric, 1)
 		for n, s := range []side{fwd, rev} {
 			for i := range p.bg.agents {
-				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.bg.batch))
+				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.fg.batch)) // the path's threads all post its batches
 				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, p.bg.queue(i), c)
 				if x, ok := t.(interface{ Plain() }); ok {
 					x.Plain()
@@ -448,7 +465,6 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			}
 		}
 		used = map[int]bool{}
-		run.OnMeasure = background.Open
 	}
 	var starts []func()
 	metric := stage.PutCompletion
@@ -487,10 +503,19 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			starts = append(starts, func() { c.Start(t, u) })
 		}
 	}
+	first := m.usage(run, fwd)
+	var last usage
+	run.OnMeasure = func() {
+		first = m.usage(run, fwd)
+		if background != nil {
+			background.Open()
+		}
+	}
+	run.OnEnd = func() { last = m.usage(run, fwd) }
 	for _, f := range starts {
 		f()
 	}
-	if err := r.drive(m.env.Eng, run); err != nil {
+	if err := r.drive(m.env.Eng, run, patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages
@@ -498,24 +523,47 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if background != nil {
 		background.Close()
 	}
-	if n := run.Open(); n > 0 {
-		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
-		r.out.Err = fmt.Sprintf("deadlock at %v: %d of %d initiators wait for what nothing will bring (%d doorbells rung)", m.env.Eng.Now(), n, p.fg.agents, m.nics[0].Doorbells)
+	if last.links == nil { // it did not finish
+		last = m.usage(run, fwd)
 	}
-	r.collect(p, m, run, group, background, rec, find, fwd, len(used))
+	if n := run.Open(); n > 0 {
+		who := fmt.Sprintf("%d of %d initiators wait (%d doorbells rung)", n, p.fg.agents, m.nics[0].Doorbells)
+		if m.env.Eng.Pending() == 0 {
+			find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
+			r.out.Err = fmt.Sprintf("deadlock at %v: %s and no event is left that could wake them", m.env.Eng.Now(), who)
+		} else {
+			r.out.Err = fmt.Sprintf("gave up at %v: %s and no message has ended for %d events", m.env.Eng.Now(), who, patience(p))
+		}
+	}
+	if r.trace != nil && rec != nil {
+		pass := p.kind
+		if pingPong {
+			pass = "ping-pong"
+		}
+		if sink := r.trace(pass); sink != nil {
+			feedTrace(sink, rec)
+		}
+	}
+	r.collect(p, m, run, group, background, rec, find, fwd, last.since(&first), len(used))
 	return nil
 }
 
 // recordedOps bounds the operations of a stream whose spans are kept.
 const recordedOps = 2000
 
-// stalled is how many events may pass without a message ending: a run in which
-// threads poll for ever is as dead as one without events.
-const stalled = 20_000_000
+// patience is how many events may pass without a measured message ending: a run
+// in which threads poll for ever, or only the background moves, is as dead as one
+// without events.
+func patience(p *plan) uint64 {
+	if p.background {
+		return 20_000_000
+	}
+	return 5_000_000
+}
 
 // drive runs the engine until all initiators have finished, no event is left
 // or nothing ends any more, and looks at the context now and then.
-func (r *runner) drive(eng *sim.Engine, run *workload.Run) error {
+func (r *runner) drive(eng *sim.Engine, run *workload.Run, patience uint64) error {
 	const slice = 1 << 14
 	last, at := run.Finished, eng.Executed()
 	for {
@@ -529,7 +577,7 @@ func (r *runner) drive(eng *sim.Engine, run *workload.Run) error {
 		}
 		if run.Finished != last {
 			last, at = run.Finished, eng.Executed()
-		} else if eng.Executed()-at > stalled {
+		} else if eng.Executed()-at > patience {
 			return nil
 		}
 	}

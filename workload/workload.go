@@ -37,30 +37,43 @@ type Run struct {
 	Messages uint64
 	// Finished counts the foreground's steps, as a sign of life.
 	Finished uint64
-	// OnMeasure is called when the first measured operation begins; may be nil.
-	OnMeasure func()
-	// Begin is when that was.
-	Begin    sim.Time
-	measured bool
-	open     int
+	// OnMeasure is called when measuring begins, and OnEnd when it ends: what was
+	// used before and after is not part of the cost. Both may be nil.
+	OnMeasure, OnEnd func()
+	measured         bool
+	ended            bool
+	open             int
 }
 
 // Open returns the number of clients that have not finished.
 func (r *Run) Open() int { return r.open }
 
 // begin starts an operation, recorded if asked for.
-func (r *Run) begin(measured, record bool) sim.Cause {
-	if measured && !r.measured {
-		r.measured = true
-		r.Begin = r.Eng.Now()
-		if r.OnMeasure != nil {
-			r.OnMeasure()
-		}
-	}
+func (r *Run) begin(record bool) sim.Cause {
 	if record && r.Rec != nil {
 		return r.Rec.Begin(r.Eng.Now())
 	}
 	return r.Owner
+}
+
+// measure begins the measured part of the run, once.
+func (r *Run) measure() {
+	if !r.measured {
+		r.measured = true
+		if r.OnMeasure != nil {
+			r.OnMeasure()
+		}
+	}
+}
+
+// end ends the measured part of the run, once.
+func (r *Run) end() {
+	if !r.ended {
+		r.ended = true
+		if r.OnEnd != nil {
+			r.OnEnd()
+		}
+	}
 }
 
 func (r *Run) sample(m stage.Metric, begin sim.Time, c sim.Cause) {
@@ -70,6 +83,7 @@ func (r *Run) sample(m stage.Metric, begin sim.Time, c sim.Cause) {
 
 func (r *Run) finish() {
 	if r.open--; r.open == 0 {
+		r.end()
 		r.Eng.Stop()
 	}
 }
@@ -111,13 +125,16 @@ func (p *Put) next() {
 	if p.warm > 0 {
 		p.warm--
 	}
+	if p.measured {
+		p.run.measure()
+	}
 	p.at = p.run.Eng.Now()
 	p.pending = 1
 	if p.dst != nil {
 		p.pending = 2
 		p.dst.AwaitData(sim.Cause{})
 	}
-	p.src.Post(p.run.begin(p.measured, p.measured))
+	p.src.Post(p.run.begin(p.measured))
 }
 
 // Posted marks the issue and waits for the completion.
@@ -175,9 +192,6 @@ type PingPong struct {
 	left     int
 	at       sim.Time
 	measured bool
-	posted   int
-	// due are batches of ours whose completion was not awaited.
-	due int
 }
 
 // NewPingPong returns the initiating client.
@@ -204,8 +218,11 @@ func (p *PingPong) next() {
 	if p.warm > 0 {
 		p.warm--
 	}
+	if p.measured {
+		p.run.measure()
+	}
 	p.at = p.run.Eng.Now()
-	p.me.Post(p.run.begin(p.measured, p.measured))
+	p.me.Post(p.run.begin(p.measured))
 }
 
 // Posted looks for the reply, after the completion if the stack does so.
@@ -235,7 +252,6 @@ func (p *PingPong) Observed(c sim.Cause) {
 // Responder answers a PingPong's messages.
 type Responder struct {
 	me Thread
-	c  sim.Cause
 }
 
 // NewResponder returns the responding client.
@@ -265,21 +281,20 @@ func (r *Responder) Completed(sim.Cause) { r.me.AwaitData(sim.Cause{}) }
 
 // Stream keeps a window of messages outstanding.
 type Stream struct {
-	run      *Run
-	group    *Group
-	me       Thread
-	window   int
-	warm     int
-	left     int // messages still to post; negative: for ever
-	out      int // messages outstanding
-	done     int
-	begun    fifo
-	measured bool
-	ended    bool
+	run    *Run
+	group  *Group
+	me     Thread
+	window int
+	warm   int // messages still to complete before the stream is warm
+	left   int // messages still to complete in the measured part; negative: for ever
+	out    int // messages outstanding
+	begun  fifo
+	ended  bool
 }
 
 // Group measures the streams that run together: from when all are warm until
-// the first has posted its last.
+// the first has completed its share, so that neither filling nor draining the
+// windows is in it.
 type Group struct {
 	run    *Run
 	Metric stage.Metric // latency of each batch; NoMetric for background load
@@ -313,23 +328,25 @@ func (g *Group) Close() {
 	}
 }
 
-// NewStream returns a client that posts iterations messages after warm-up ones
-// with up to window outstanding. Negative iterations go on until the run stops.
+// NewStream returns a client that keeps up to window messages outstanding, until
+// a stream of its group has completed iterations messages after all were warm.
+// A stream is warm when it has completed warmup messages and has filled its
+// window once. Negative iterations go on until the run stops.
 func NewStream(g *Group, iterations, warmup, window int) *Stream {
-	s := &Stream{run: g.run, group: g, window: window, warm: warmup, left: iterations + warmup}
+	s := &Stream{run: g.run, group: g, window: window, left: iterations}
 	if iterations < 0 {
 		s.left = -1
 		return s
 	}
+	s.warm = max(warmup, window)
 	g.run.open++
 	g.cold++
 	return s
 }
 
 type begun struct {
-	at       sim.Time
-	cause    sim.Cause
-	measured bool
+	at    sim.Time
+	cause sim.Cause
 }
 
 type fifo struct {
@@ -366,24 +383,18 @@ func (s *Stream) next() {
 		s.complete(c)
 	}
 	b := s.me.Batch()
+	g := s.group
 	switch {
-	case s.left != 0 && s.out+b <= s.window:
-		if s.left > 0 {
-			s.left = max(0, s.left-b)
-		}
-		g := s.group
-		warm := s.warm <= 0 && g.cold == 0 && !g.over
-		record := warm && g.Metric != stage.NoMetric && g.seq%g.Every == 0
-		if warm {
-			g.seq++
-		}
-		c := s.run.begin(warm, record)
-		s.begun.push(begun{at: s.run.Eng.Now(), cause: c, measured: warm && g.Metric != stage.NoMetric})
+	case !g.over && s.out+b <= s.window:
+		// What begins while the windows fill may end in the measured part.
+		c := s.run.begin(g.Metric != stage.NoMetric && g.seq%g.Every == 0)
+		g.seq++
+		s.begun.push(begun{at: s.run.Eng.Now(), cause: c})
 		s.out += b
 		s.me.Post(c)
 	case s.out > 0:
 		s.me.AwaitCompletion(s.begun.items[s.begun.head].cause)
-	case !s.ended:
+	case !s.ended && s.left >= 0:
 		s.ended = true
 		s.run.finish()
 	}
@@ -392,9 +403,6 @@ func (s *Stream) next() {
 // Posted goes on; the batch's own cause waits for its completion.
 func (s *Stream) Posted(c sim.Cause) {
 	s.begun.items[len(s.begun.items)-1].cause = c
-	if s.left == 0 {
-		s.group.Close()
-	}
 	s.next()
 }
 
@@ -413,17 +421,27 @@ func (s *Stream) complete(c sim.Cause) {
 	n := s.me.Batch()
 	s.out -= n
 	s.run.Messages += uint64(n)
-	if !g.over && g.cold == 0 {
-		g.count += n
+	if s.warm > 0 {
+		if s.warm -= n; s.warm > 0 {
+			return
+		}
+		if g.cold--; g.cold == 0 {
+			g.begin, g.count = s.run.Eng.Now(), 0
+			s.run.measure()
+		}
+		return
 	}
-	if b.measured && !g.over {
+	if g.over || g.cold > 0 {
+		return
+	}
+	g.count += n
+	if g.Metric != stage.NoMetric {
 		s.run.sample(g.Metric, b.at, c)
 	}
-	if s.warm > 0 {
-		if s.warm -= n; s.warm <= 0 && s.left >= 0 {
-			if g.cold--; g.cold == 0 {
-				g.begin, g.count = s.run.Eng.Now(), 0
-			}
+	if s.left > 0 {
+		if s.left = max(0, s.left-n); s.left == 0 {
+			g.Close()
+			s.run.end()
 		}
 	}
 }

@@ -60,7 +60,7 @@ func report(stderr io.Writer, err error) int {
 	}
 	var p *scenarios.Problem
 	switch {
-	case err == error(errFailed):
+	case errors.Is(err, errFailed):
 	case errors.As(err, &p) && p.File != "":
 		// Problems name their file and place, a line each.
 		say(stderr, "%v\n", err)
@@ -114,7 +114,7 @@ output, all else to standard error.`,
 		return fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	f.add(root)
-	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion())
+	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
 	return root
 }
 

@@ -109,6 +109,9 @@ func (e *explainer) explain(word string) error {
 				known = append(known, rest)
 			}
 		}
+		if like := containing(word, known); like != "" {
+			return fmt.Errorf("nothing to explain under %q; these have it in their name: %s", word, like)
+		}
 		return fmt.Errorf("nothing to explain under %q%s", word, didYouMean(word, known))
 	}
 	for i, t := range hits {
@@ -120,6 +123,21 @@ func (e *explainer) explain(word string) error {
 		}
 	}
 	return nil
+}
+
+// containing lists the topics, at most a dozen, that have word in their name.
+func containing(word string, known []string) string {
+	const most = 12
+	var like []string
+	for _, k := range known {
+		if strings.Contains(k, word) && !slices.Contains(like, k) {
+			like = append(like, k)
+		}
+	}
+	if len(like) > most {
+		like = append(like[:most], "...")
+	}
+	return strings.Join(like, ", ")
 }
 
 // canonical maps the spellings of scenarios to a topic's name: a path's key in a

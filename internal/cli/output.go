@@ -33,6 +33,16 @@ func choose[T any](formats map[string]T, name string) (T, error) {
 	return f, nil
 }
 
+// sameFile reports whether two names are one existing file.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
 // output is where data goes: standard output, or a file that appears under its
 // name only when it is complete.
 type output struct {

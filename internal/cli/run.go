@@ -26,6 +26,7 @@ type runFlags struct {
 	noBreakdown bool
 	quiet       bool
 	view        view
+	plot, trace string
 }
 
 func newRun(b backend) *cobra.Command {
@@ -65,6 +66,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "only data and errors: no progress, no speed")
 	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full, links")
 	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
+	fs.StringVar(&f.plot, "plot", "", "also write the figures that fit, as PNG, into this `DIR`")
+	fs.StringVar(&f.trace, "trace", "", "also write all recorded operations: `FILE`.json for Perfetto, .txt or .jsonl")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -86,6 +89,9 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	if err := s.Apply(f.sets); err != nil {
 		return err
 	}
+	if sameFile(arg, f.out) {
+		return fmt.Errorf("-o %s: is the scenario itself", f.out)
+	}
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
 	if err != nil {
 		return err
@@ -93,7 +99,19 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	defer out.discard()
 
 	stderr := cmd.ErrOrStderr()
+	if err := f.prepare(); err != nil {
+		return err
+	}
+	rec, err := openRecording(f.trace)
+	if err != nil {
+		return err
+	}
 	o := testbed.Options{Breakdown: !f.noBreakdown, Workers: f.workers}
+	if rec != nil {
+		defer rec.out.discard()
+		// One point at a time: the trace has them in order.
+		o.Trace, o.Workers = rec.sink(s), 1
+	}
 	r, err := f.backend.simulate(cmd.Context(), s, o, meter{stderr, f.quiet, eager})
 	interrupted := err != nil && cmd.Context().Err() != nil && errors.Is(err, cmd.Context().Err())
 	switch {
@@ -120,6 +138,14 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	if err := out.commit(); err != nil {
 		return &failure{err}
 	}
+	if rec != nil {
+		if err := rec.commit(); err != nil {
+			return &failure{err}
+		}
+	}
+	if err := f.figures(stderr, r); err != nil {
+		return &failure{err}
+	}
 	switch {
 	case interrupted:
 		return &failure{fmt.Errorf("interrupted: the result is partial, %d of %d points", len(r.Points), len(s.Points()))}
@@ -137,6 +163,10 @@ func impossible(s *scenarios.Scenario, err error) error {
 		errs = joined.Unwrap()
 	}
 	for i, e := range errs {
+		var fault *testbed.Fault
+		if errors.As(e, &fault) {
+			return &failure{e}
+		}
 		errs[i] = &scenarios.Problem{File: s.File, What: e.Error()}
 	}
 	return errors.Join(errs...)

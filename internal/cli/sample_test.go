@@ -33,8 +33,12 @@ func sample() *result.Result {
 	const gda, proxy = 4033*ns + 333, 7123*ns + 667
 	gdaParts := func() []result.StageTime {
 		return []result.StageTime{
-			{Stage: stage.GPUBuild, Time: 197*ns + 979}, {Stage: stage.GPUFence, Time: 512*ns + 333}, {Stage: stage.NICWQEFetch},
-			{Stage: stage.NICTx, Time: 1500*ns + 5}, {Stage: stage.NICTx, Node: 1, Time: 800*ns + 16}, {Stage: stage.GPUPoll, Time: 1023 * ns},
+			{Stage: stage.GPUBuild, Time: 197*ns + 979},
+			{Stage: stage.GPUFence, Time: 512*ns + 333},
+			{Stage: stage.NICWQEFetch},
+			{Stage: stage.NICTx, Time: 1500*ns + 5},
+			{Stage: stage.NICTx, Node: 1, Time: 800*ns + 16},
+			{Stage: stage.GPUPoll, Time: 1023 * ns},
 		}
 	}
 	return &result.Result{

@@ -404,9 +404,11 @@ func sweepFindings(points []result.Point) []string {
 // notes ends the text: what was measured how, and what no number shows.
 func (t *textWriter) notes(r *result.Result, ms []stage.Metric) {
 	t.list("Definitions", definitions(ms))
+	tails := longTails(r.Points)
 	if names := noTails(r.Points); len(names) > 0 {
-		t.list("Tails", []string{noTailsText(names)})
+		tails = append(tails, noTailsText(names))
 	}
+	t.list("Tails", tails)
 	t.list("Notices", r.Notices)
 }
 

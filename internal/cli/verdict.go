@@ -177,6 +177,38 @@ func tally(points []result.Point, ms []stage.Metric) []string {
 	return out
 }
 
+// longTails says where the messages beyond the 99th percentile took much longer
+// than it, or pull the mean away from the median: no p99 shows that.
+func longTails(points []result.Point) []string {
+	var out []string
+	more := 0
+	for _, p := range points {
+		for _, x := range p.Paths {
+			for _, m := range x.Metrics {
+				if !m.Metric.IsTime() || m.N < 2 || m.Max < 3*m.P99 && m.Mean < m.P50+m.P50/4 {
+					continue
+				}
+				if len(out) == maxTails {
+					more++
+					continue
+				}
+				at := ""
+				if len(p.At) > 0 && len(points) > 1 {
+					at = " (" + settings(p.At) + ")"
+				}
+				out = append(out, fmt.Sprintf("%s %s%s: p99 %s us, but p99.9 %s us, max %s us and mean %s us of %d", x.Name, m.Metric, at, micro(m.P99), micro(m.P999), micro(m.Max), micro(m.Mean), m.N))
+			}
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("and %d more like these", more))
+	}
+	return out
+}
+
+// maxTails bounds what longTails lists.
+const maxTails = 8
+
 // noTails names the paths whose metrics of time do not vary in any point.
 func noTails(points []result.Point) []string {
 	var out []string

@@ -140,8 +140,12 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 		k = &w.ackKind[from]
 	}
 	start, end, blocker := w.ports[from].Take(now, bytes, c.Op)
+	first := k[0]
+	if blocker == c.Op { // behind the message's own packets: it is still being serialised
+		first.Wait = first.Stage
+	}
 	cable := w.cfg.CableLatency.Draw(w.rng)
-	c = w.rec.Span(c, k[0], start, end, blocker)
+	c = w.rec.Span(c, first, start, end, blocker)
 	c = w.rec.Span(c, k[1], end, end.Add(cable), 0)
 	id := w.alloc()
 	f := &w.flights[id]

@@ -194,7 +194,8 @@ type QP struct {
 	sq        []WQE // by producer index modulo its length, which grows up to depth
 	head      uint32
 	rung      uint32
-	fetched   uint32
+	fetched   uint32 // asked for, or taken from BlueFlame
+	here      uint32 // at the NIC
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
 	pumping   bool
@@ -384,8 +385,8 @@ type blueFlame struct{ *QP }
 // Done is a WQE at the NIC, doorbell included.
 func (b blueFlame) Done(head uint32, c sim.Cause) {
 	q, n := b.QP, b.nic
-	if q.rung != head-1 || q.fetched != q.rung && q.pushed != q.rung {
-		doorbell(b).Done(head, c) // earlier WQEs are still to be fetched
+	if q.rung != head-1 || q.here != q.rung && q.pushed != q.rung {
+		doorbell(b).Done(head, c) // earlier WQEs are still to come
 		return
 	}
 	n.Doorbells++
@@ -466,6 +467,7 @@ func (w wqeFetched) Done(f uint32, c sim.Cause) {
 // messages.
 func (q *QP) enqueue(i uint32) {
 	n := q.nic
+	q.here = i
 	id := n.allocMsg()
 	m := &n.msgs[id]
 	*m = message{wqe: *q.at(i - 1), qp: q, index: i, refs: 1}

@@ -43,7 +43,8 @@ type Config struct {
 	DLLPShare                       float64  // share of the link that DLLPs and SKP take
 	LinkLatency                     sim.Delay
 	SwitchLatency                   sim.Delay
-	RootLatency                     sim.Delay // through the root complex
+	RootLatency                     sim.Delay // through the root complex, to or from the host
+	RootPeerLatency                 sim.Delay // through the root complex, between two devices
 	MeshLatency                     sim.Delay // between root complexes of one node
 	SocketLatency                   sim.Delay // the inter-socket link
 	SocketP2PRate                   int64     // bit/s of peer traffic across sockets
@@ -73,10 +74,10 @@ type pipe struct {
 	// non-posted one may not pass a posted one) and completions (which may
 	// pass both: PCIe Base Specification, section 2.4.1).
 	waiting [2][]uint32
-	// Nothing overtakes on a link, whatever latencies are drawn: when the last
-	// TLP's head went on, and when the last one's target was done with it.
-	head [2]sim.Time
-	done [3]sim.Time
+	// Nothing overtakes on a link, whatever latencies are drawn: when the head
+	// and tail of the last TLP went on, and when its target was done with it.
+	head, tail [2]sim.Time
+	done       [3]sim.Time
 }
 
 // hop is a link and what the TLP crosses behind it.
@@ -143,8 +144,10 @@ func (f *Fabric) build(node string) {
 	link := func(name string, rate int64) (up, down *pipe) {
 		rate -= int64(float64(rate) * c.DLLPShare)
 		mk := func(dir string) *pipe {
-			p := &pipe{name: node + ".pcie." + name + "." + dir, bw: sim.NewPipe(rate),
-				credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
+			p := &pipe{
+				name: node + ".pcie." + name + "." + dir, bw: sim.NewPipe(rate),
+				credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits},
+			}
 			p.limit = p.credits
 			f.pipes = append(f.pipes, p)
 			return p
@@ -182,7 +185,10 @@ func (f *Fabric) build(node string) {
 		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
 		hostToGPU = []hop{{down, []sim.Delay{root, wire, sw}}, {gpuDown, []sim.Delay{wire}}}
 	default:
-		between := []sim.Delay{wire, root}
+		between := []sim.Delay{wire, c.RootPeerLatency}
+		if c.Class == C2C {
+			between = []sim.Delay{wire, root}
+		}
 		var gate []hop
 		switch c.Class {
 		case NODE:
@@ -364,10 +370,10 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 		f.give(t, route, t.at-1)
 	}
 	t.at++
-	head := max(start.Add(lat), p.head[t.queue()])
-	p.head[t.queue()] = head
-	tail := max(end, t.tail).Add(head.Sub(start))
-	t.tail = tail
+	q := t.queue()
+	head := max(start.Add(lat), p.head[q])
+	tail := max(max(end, t.tail).Add(head.Sub(start)), p.tail[q])
+	p.head[q], p.tail[q], t.tail = head, tail, tail
 	if int(t.at) < len(route) {
 		t.cause = f.rec.Span(t.cause, t.kind, start, head, blocker)
 		f.eng.At(head, f.arrive, id)
@@ -494,7 +500,7 @@ func (f *Fabric) Idle() error {
 	}
 	for u := range units {
 		if f.tags[u] != f.cfg.Tags[u] {
-			return fmt.Errorf("pcie: %s: %d of %d tags", Unit(u), f.tags[u], f.cfg.Tags[u])
+			return fmt.Errorf("pcie: %s: %d of %d tags", u, f.tags[u], f.cfg.Tags[u])
 		}
 	}
 	return nil
@@ -503,9 +509,10 @@ func (f *Fabric) Idle() error {
 // Backlog returns how long the unit's link is still busy with what it was
 // given to send.
 func (f *Fabric) Backlog(from Unit) sim.Duration {
-	p := f.routes[from][NIC][0].pipe
+	to := NIC
 	if from == NIC {
-		p = f.routes[NIC][GPU][0].pipe
+		to = GPU
 	}
+	p := f.routes[from][to][0].pipe
 	return max(0, p.bw.FreeAt().Sub(f.eng.Now()))
 }

@@ -1,0 +1,385 @@
+package docs_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"gdisim/check"
+	"gdisim/internal/table"
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/testbed"
+)
+
+var section = regexp.MustCompile(`(?ms)^<!-- begin ([a-z]+) -->\n(.*?)^<!-- end ([a-z]+) -->$`)
+
+// Generated parts of pages stand between markers with the name of their maker.
+func TestGenerated(t *testing.T) {
+	var c checks
+	sections := map[string]func(t *testing.T) string{
+		"stages": stages, "metrics": metrics, "findings": findings, "layout": layout, "arrows": arrows, "hand": hand,
+		"summary": c.summary, "errors": c.errors, "misses": c.misses, "rows": c.rows,
+	}
+	seen := map[string]bool{}
+	for _, page := range pages(t) {
+		rewrite(t, page, func(text string) string {
+			return section.ReplaceAllStringFunc(text, func(block string) string {
+				name := section.FindStringSubmatch(block)[1]
+				if sections[name] == nil {
+					t.Errorf("%s: no section %q", page, name)
+					return block
+				}
+				seen[name] = true
+				return fmt.Sprintf("<!-- begin %s -->\n%s<!-- end %s -->", name, sections[name](t), name)
+			})
+		})
+	}
+	for name := range sections {
+		if !seen[name] {
+			t.Errorf("no page has the section %q", name)
+		}
+	}
+}
+
+// markdown writes rows under heads; a head that ends in ">" is of numbers.
+func markdown(t *testing.T, heads []string, rows [][]string) string {
+	t.Helper()
+	tab := &table.Table{Rows: rows}
+	for _, h := range heads {
+		name, right := strings.CutSuffix(h, ">")
+		tab.Columns = append(tab.Columns, table.Column{Head: name, Right: right})
+	}
+	var b bytes.Buffer
+	if err := tab.Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func code(s string) string { return "`" + s + "`" }
+
+func stages(t *testing.T) string {
+	var rows [][]string
+	for s := stage.None + 1; s < stage.Count; s++ {
+		rows = append(rows, []string{code(s.String()), code(s.Lane().String()), s.Text()})
+	}
+	return markdown(t, []string{"stage", "lane", "what it covers"}, rows)
+}
+
+func metrics(t *testing.T) string {
+	var rows [][]string
+	for m := stage.NoMetric + 1; m < stage.MetricCount; m++ {
+		rows = append(rows, []string{code(m.String()), m.Unit(), m.Text()})
+	}
+	return markdown(t, []string{"metric", "unit", "definition"}, rows)
+}
+
+func findings(t *testing.T) string {
+	var rows [][]string
+	for f := stage.NoFinding + 1; f < stage.FindingCount; f++ {
+		rows = append(rows, []string{code(f.String()), f.Text()})
+	}
+	return markdown(t, []string{"finding", "what it means"}, rows)
+}
+
+// packages returns the folders with Go code, tests apart, and the beginning of
+// their documentation.
+func packages(t *testing.T) (dirs []string, holds map[string]string) {
+	t.Helper()
+	holds = map[string]string{}
+	files, err := filepath.Glob(filepath.Join(root, "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, deeper...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.ToSlash(dir)
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			s := new(doc.Package).Synopsis(f.Doc.Text())
+			s, _, _ = strings.Cut(s, ":")
+			s = strings.TrimPrefix(strings.TrimPrefix(s, "Package "+f.Name.Name+" "), "Command gdisim ")
+			holds[dir] = strings.TrimSuffix(s, ".")
+		}
+	}
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		if holds[dir] == "" {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+	return dirs, holds
+}
+
+func layout(t *testing.T) string {
+	dirs, holds := packages(t)
+	var rows [][]string
+	for _, dir := range dirs {
+		rows = append(rows, []string{code(dir), holds[dir]})
+	}
+	return markdown(t, []string{"folder", "package"}, rows)
+}
+
+// arrows is the table that the linter's depguard rules hold.
+func arrows(t *testing.T) string {
+	src, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Mode         string `yaml:"list-mode"`
+						Files, Allow []string
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(src, &config); err != nil {
+		t.Fatal(err)
+	}
+	rules := config.Linters.Settings.Depguard.Rules
+	dirs, _ := packages(t)
+	var rows [][]string
+	for _, dir := range dirs {
+		r, ok := rules[dir]
+		if !ok || r.Mode != "strict" || !slices.Equal(r.Files, []string{"!$test", "**/" + dir + "/*.go"}) {
+			t.Errorf(".golangci.yml: depguard has no strict rule %q for **/%s/*.go", dir, dir)
+		}
+		var ours, libraries []string
+		for _, a := range r.Allow {
+			switch p, own := strings.CutPrefix(strings.TrimSuffix(a, "$"), "gdisim/"); {
+			case own && p == "":
+				ours = append(ours, "everything")
+			case own && strings.HasSuffix(p, "/"):
+				ours = append(ours, "all of "+code(strings.TrimSuffix(p, "/")))
+			case own:
+				ours = append(ours, code(p))
+			case a != "$gostd":
+				libraries = append(libraries, code(a))
+			}
+		}
+		if ours == nil {
+			ours = []string{"nothing"}
+		}
+		rows = append(rows, []string{code(dir), strings.Join(ours, ", "), strings.Join(libraries, ", ")})
+	}
+	return markdown(t, []string{"package", "may import of ours", "libraries"}, rows)
+}
+
+// hand recomputes stages of mini-gda's idle 8-byte put from the profile and
+// holds them against the simulated ones.
+func hand(t *testing.T) string {
+	s, err := scenarios.LoadExample("gda-vs-proxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := testbed.Run(t.Context(), s, testbed.Options{Breakdown: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Config(0, 0)
+	delay := func(key string) sim.Duration { return c.Delay("hardware." + key).Mean() }
+	hz := c.Hz("hardware.gpu.sm_clock")
+	cycles := func(key string) sim.Duration {
+		k := c.Cost("hardware.gpu." + key)
+		return sim.Duration((k.MilliCycles*1e9+hz/2)/hz) + k.Fixed.Mean()
+	}
+	// wire is the time of bytes on a link: x16 at 32 GT/s after 128b/130b and the
+	// share of DLLPs, rounded up.
+	l := c.Link("hardware.pcie.nic_link")
+	rate := float64(l.MTps) * float64(l.Lanes) * 1e6 * 128 / 130 * (1 - c.Ratio("hardware.pcie.dllp"))
+	wire := func(bytes int64) sim.Duration { return sim.Duration(float64(bytes)*8/rate*1e12) + 1 }
+	request, completion := c.Bytes("hardware.pcie.header.request"), c.Bytes("hardware.pcie.header.completion")
+	across := 2*delay("pcie.link_latency") + delay("pcie.switch_latency")
+	place := c.Enum("hardware.gpu.placement")
+
+	var rows [][]string
+	for _, h := range []struct {
+		stage stage.Stage
+		how   string
+		sum   sim.Duration
+	}{
+		{stage.GPUFence, "`gpu.fence.release_gpu." + place + "`, its cycles over `gpu.sm_clock`", cycles("fence.release_gpu." + place)},
+		{stage.GPURing, "`gpu.ring`, likewise", cycles("ring")},
+		{stage.PCIeDoorbell, fmt.Sprintf("`gpu.pcie.egress`, link, switch, link, `nic.pcie.write`; 8 + %d B on the link", request), delay("gpu.pcie.egress") + across + delay("nic.pcie.write") + wire(8+request)},
+		{stage.NICSched, "`nic.sched`", delay("nic.sched")},
+		{
+			stage.NICWQEFetch, fmt.Sprintf("`nic.pcie.egress`, link, switch, link, `gpu.pcie.read`, the same way back, `nic.pcie.return`; %d B up, 64 + %d B down", request, completion),
+			delay("nic.pcie.egress") + across + delay("gpu.pcie.read") + across + delay("nic.pcie.return") + wire(request) + wire(64+completion),
+		},
+		{stage.NICTx, "`nic.tx`", delay("nic.tx")},
+	} {
+		got, err := r.Points[0].Path("mini-gda").Lookup("put+completion/" + h.stage.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Time != h.sum {
+			t.Errorf("%v: %v by hand, %v simulated", h.stage, h.sum, got.Time)
+		}
+		rows = append(rows, []string{code(h.stage.String()), h.how, nanos(h.sum), nanos(got.Time)})
+	}
+	return markdown(t, []string{"stage", "parameters", "by hand, ns>", "simulated, ns>"}, rows)
+}
+
+func nanos(d sim.Duration) string { return fmt.Sprintf("%.3f", float64(d)/float64(sim.Nanosecond)) }
+
+// checks is the verdicts of scenarios/checks, run once for all its sections.
+type checks struct{ groups []group }
+
+// group is the check files of one published table.
+type group struct {
+	name     string // "Table 3"
+	verdicts []check.Verdict
+}
+
+var tableName = regexp.MustCompile(`^table(\d+)-`)
+
+func (c *checks) run(t *testing.T) []group {
+	t.Helper()
+	if c.groups != nil {
+		return c.groups
+	}
+	files, err := filepath.Glob(filepath.Join(root, "scenarios", "checks", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d check files, %v", len(files), err)
+	}
+	for _, file := range files {
+		s, err := scenarios.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := testbed.Run(t.Context(), s, testbed.Options{Breakdown: check.NeedsBreakdown(s)})
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		name := s.Name
+		if m := tableName.FindStringSubmatch(filepath.Base(file)); m != nil {
+			name = "Table " + m[1]
+		}
+		i := slices.IndexFunc(c.groups, func(g group) bool { return g.name == name })
+		if i < 0 {
+			i = len(c.groups)
+			c.groups = append(c.groups, group{name: name})
+		}
+		c.groups[i].verdicts = append(c.groups[i].verdicts, check.Run(s, r)...)
+	}
+	slices.SortStableFunc(c.groups, func(a, b group) int { return len(a.name) - len(b.name) }) // Table 9 before Table 10
+	return c.groups
+}
+
+// errorHeads are the columns of errorRows.
+var errorHeads = []string{"table", "use", "n>", "missed>", "median error>", "95th percentile>", "worst>", "worst row"}
+
+func errorRows(name string, vs []check.Verdict) [][]string {
+	var rows [][]string
+	for _, s := range check.Summarise(vs) {
+		row := []string{name, s.Use, fmt.Sprint(s.N), fmt.Sprint(s.Failed + s.Missed)}
+		if s.Use == "" {
+			row[1] = "finding"
+		}
+		if s.Valued > 0 {
+			_, worst, _ := strings.Cut(s.WorstOf, " ") // file and line
+			row = append(row, percent(s.Median), percent(s.P95), percent(s.Worst), worst)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (c *checks) summary(t *testing.T) string {
+	var all []check.Verdict
+	for _, g := range c.run(t) {
+		all = append(all, g.verdicts...)
+	}
+	return markdown(t, errorHeads, errorRows("all", all))
+}
+
+func (c *checks) errors(t *testing.T) string {
+	var rows [][]string
+	for _, g := range c.run(t) {
+		rows = append(rows, errorRows(g.name, g.verdicts)...)
+	}
+	return markdown(t, errorHeads, rows)
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+
+// what is the subject of a verdict and its point.
+func what(v *check.Verdict) string {
+	s := v.Subject
+	for _, at := range v.At {
+		s += ", " + at.Key + " " + at.Value
+	}
+	return s
+}
+
+func (c *checks) misses(t *testing.T) string {
+	var b strings.Builder
+	for _, g := range c.run(t) {
+		for i := range g.verdicts {
+			v := &g.verdicts[i]
+			if v.Holds {
+				continue
+			}
+			if v.Failed() {
+				t.Errorf("%s:%d: %s is missed, and not as known", v.File, v.Line, what(v))
+			}
+			fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated (%+.1f %%); %s\n", g.name, what(v), v.Want, v.Got, 100*v.Err, v.KnownMiss)
+		}
+	}
+	if b.Len() == 0 {
+		return "None.\n"
+	}
+	return b.String()
+}
+
+func (c *checks) rows(t *testing.T) string {
+	var rows [][]string
+	for _, g := range c.run(t) {
+		for i := range g.verdicts {
+			v := &g.verdicts[i]
+			off, verdict := "", "holds"
+			if !math.IsNaN(v.Err) {
+				off = fmt.Sprintf("%+.1f %%", 100*v.Err)
+			}
+			if !v.Holds {
+				verdict = "missed"
+			}
+			rows = append(rows, []string{g.name, what(v), v.Want, v.Got, off, v.Use, verdict, v.Note})
+		}
+	}
+	return markdown(t, []string{"table", "expectation", "published", "simulated", "error>", "use", "verdict", "fitted parameter, or note"}, rows)
+}
