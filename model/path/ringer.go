@@ -50,7 +50,7 @@ func newRinger(p *DoorbellPath) *ringer {
 	if p.cfg.DCIs > 0 {
 		n++ // their slots come with one copy
 	}
-	r.pass = cfg.Loop.Mean() + sim.Duration(n)*r.look
+	r.pass = max(1, cfg.Loop.Mean()+sim.Duration(n)*r.look)
 	for _, q := range p.queues {
 		r.slots = append(r.slots, ringSlot{queue: q})
 	}

@@ -101,8 +101,8 @@ func (w *worker) idle() {
 	cfg := w.core.Config()
 	w.state, w.pos, w.taken, w.polled = workerIdle, 0, 0, 0
 	w.idleAt = w.path.env.Eng.Now()
-	w.pass = cfg.Loop.Mean() + sim.Duration(len(w.rings))*cfg.Check.Mean() + sim.Duration(w.tests())*cfg.PollEmpty.Mean() +
-		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean() + sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean()
+	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*cfg.Check.Mean()+sim.Duration(w.tests())*cfg.PollEmpty.Mean()+
+		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()+sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean())
 }
 
 // tests is the number of polls of the CQ in a pass that finds nothing there.
