@@ -24,6 +24,7 @@ type Verdict struct {
 	Got     string  // "4.101 us"
 	Err     float64 // (got - value) / value; NaN where there is no single value
 	Holds   bool
+	Order   bool // an order of paths, not a figure
 
 	Source, Use, Note string // as in the expectation; Use may be empty
 	KnownMiss         string // why a miss was to be expected; it does not fail the file
@@ -39,7 +40,7 @@ func Run(s *scenarios.Scenario, r *result.Result) []Verdict {
 	var vs []Verdict
 	for i := range s.Expect {
 		e := &s.Expect[i]
-		base := Verdict{File: s.File, Line: e.Line, Subject: subject(e), Want: want(e), Err: math.NaN(), Source: e.Source, Use: e.Use, Note: e.Note, KnownMiss: e.KnownMiss}
+		base := Verdict{File: s.File, Line: e.Line, Subject: subject(e), Want: want(e), Err: math.NaN(), Source: e.Source, Use: e.Use, Note: e.Note, KnownMiss: e.KnownMiss, Order: e.Order != nil}
 		found := false
 		for k := range r.Points {
 			p := &r.Points[k]
@@ -64,7 +65,9 @@ func Run(s *scenarios.Scenario, r *result.Result) []Verdict {
 
 // NeedsBreakdown reports whether an expectation of s is about a stage.
 func NeedsBreakdown(s *scenarios.Scenario) bool {
-	return slices.ContainsFunc(s.Expect, func(e scenarios.Expect) bool { return strings.Contains(e.Metric, "/") })
+	return slices.ContainsFunc(s.Expect, func(e scenarios.Expect) bool {
+		return strings.Contains(e.Metric, "/") || strings.Contains(e.MinusMetric, "/")
+	})
 }
 
 // Hold reports whether all verdicts hold, known misses aside.
@@ -88,7 +91,17 @@ func subject(e *scenarios.Expect) string {
 	case e.Order != nil:
 		return e.Metric
 	}
-	return e.Path + " " + e.Metric
+	s := e.Path + " " + e.Metric
+	switch {
+	case e.MinusMetric != "" && e.MinusPath != e.Path:
+		s += " - " + e.MinusPath
+		if e.MinusMetric != e.Metric {
+			s += " " + e.MinusMetric
+		}
+	case e.MinusMetric != "":
+		s += " - " + e.MinusMetric
+	}
+	return s
 }
 
 func want(e *scenarios.Expect) string {
@@ -150,6 +163,23 @@ func lookup(p *result.Point, path, metric string) (n float64, text string, ok bo
 	return val.Number, decimal(val.Number) + " " + val.Unit, true
 }
 
+// difference writes a difference in the unit of its metric.
+func difference(d float64, e *scenarios.Expect) string {
+	unit := ""
+	for _, q := range []*scenarios.Quantity{e.Value, e.Min, e.Max} {
+		if q != nil {
+			unit = q.Unit
+		}
+	}
+	switch unit {
+	case "ps":
+		return micro(sim.Duration(d))
+	case "ratio":
+		return decimal(100*d) + " %"
+	}
+	return decimal(d) + " " + unit
+}
+
 // finished returns the path if it ran to its end, else why not.
 func finished(p *result.Point, path string) (*result.Path, string) {
 	x := p.Path(path)
@@ -164,6 +194,14 @@ func finished(p *result.Point, path string) (*result.Path, string) {
 
 func (v *Verdict) value(e *scenarios.Expect, p *result.Point) {
 	got, text, ok := lookup(p, e.Path, e.Metric)
+	if ok && e.MinusMetric != "" {
+		var less float64
+		less, text, ok = lookup(p, e.MinusPath, e.MinusMetric)
+		if ok {
+			got -= less
+			text = difference(got, e)
+		}
+	}
 	v.Got = text
 	if !ok {
 		return
@@ -174,7 +212,7 @@ func (v *Verdict) value(e *scenarios.Expect, p *result.Point) {
 	}
 	off := math.Abs(got - e.Value.Value)
 	if e.Value.Value != 0 {
-		v.Err = (got - e.Value.Value) / e.Value.Value
+		v.Err = (got - e.Value.Value) / math.Abs(e.Value.Value)
 	}
 	// A share may be off by an absolute number of points only when it says so;
 	// a percentage is always relative.
@@ -225,6 +263,9 @@ func (v *Verdict) finding(e *scenarios.Expect, p *result.Point) {
 
 // micro writes d in microseconds, rounded to the nanosecond.
 func micro(d sim.Duration) string {
+	if d < 0 {
+		return "-" + micro(-d)
+	}
 	ns := (d + sim.Nanosecond/2) / sim.Nanosecond
 	return fmt.Sprintf("%d.%03d us", ns/1000, ns%1000)
 }

@@ -18,6 +18,10 @@ type Expect struct {
 	Metric string    // "put+completion.p50", "rtt", "message-rate", "one-way/nic.tx.share"
 	At     []Setting // the points it is about, values spelled as in Point.At; empty: all
 
+	// Minus makes the figure a difference: less this path's metric at the same
+	// point. Both are empty for a plain figure, and set for a difference.
+	MinusPath, MinusMetric string
+
 	Value, Min, Max *Quantity
 	Within          *Quantity // of Value; Unit "ratio": relative to it
 
@@ -184,6 +188,23 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 				r.problem(n, path, "", "%v", err)
 			}
 		}},
+		{"minus", false, func(n *yaml.Node, path string) {
+			e.MinusPath, e.MinusMetric = e.Path, e.Metric
+			r.object(n, path, []objectKey{
+				{"path", false, func(n *yaml.Node, path string) { e.MinusPath = knownPath(n, path) }},
+				{"metric", false, func(n *yaml.Node, path string) {
+					var ok bool
+					if e.MinusMetric, ok = r.word(n, path, "a metric"); !ok {
+						return
+					}
+					if u, err := metricUnit(e.MinusMetric); err != nil {
+						r.problem(n, path, "", "%v", err)
+					} else if u != unit && unit != "" {
+						r.problem(n, path, "a metric in the same unit", "%s cannot be taken from %s", e.MinusMetric, e.Metric)
+					}
+				}},
+			})
+		}},
 		{"at", false, func(n *yaml.Node, path string) { e.At, here = r.where(n, path) }},
 		{"value", false, quantity(&e.Value)},
 		{"within", false, quantity(&e.Within)},
@@ -232,6 +253,8 @@ func (e *Expect) malformed() string {
 		return "\"is\" needs a finding"
 	case e.Metric == "":
 		return "neither metric nor finding is given"
+	case e.MinusPath != "" && (e.Order != nil || e.MinusPath == e.Path && e.MinusMetric == e.Metric):
+		return "minus needs another path or another metric than the figure's own"
 	case e.Order != nil && (e.Path != "" || valued):
 		return "an order stands alone: metric, order"
 	case e.Order != nil && len(e.Order) < 2:

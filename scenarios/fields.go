@@ -27,7 +27,7 @@ type Field struct {
 
 // scenarioFields are the keys of a scenario's own sections.
 var scenarioFields = []Field{
-	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "2", Text: "nodes of the cluster", Used: "testbed"},
+	{Key: "cluster.nodes", Kind: Count, Default: "2", Min: "2", Max: "64", Text: "nodes of the cluster; more than 2 with workload.connections", Used: "testbed"},
 	{Key: "cluster.gpus_per_node", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "GPUs of each node", Used: "testbed"},
 	{Key: "cluster.nics_per_gpu", Kind: Count, Default: "1", Min: "1", Max: "1", Text: "NICs beside each GPU", Used: "testbed"},
 	{
@@ -49,9 +49,12 @@ var scenarioFields = []Field{
 		Text: "what a proxy thread has of its core", Used: "model/cpu",
 	},
 	{
-		Key: "host.proxy.wait", Kind: Enum, Default: "poll", Enum: []string{"poll"}, Later: []string{"interrupt", "sleep-poll", "spin-then-sleep"},
-		Text: "how a proxy thread waits for work", Used: "model/cpu",
+		Key: "host.proxy.wait", Kind: Enum, Default: "auto", Enum: []string{"auto", "poll", "interrupt"}, Later: []string{"sleep-poll", "spin-then-sleep"},
+		Text: "how a proxy thread waits for work; auto: as the stack does", Used: "model/cpu",
 	},
+	{Key: "host.idle.deepest", Kind: Enum, Default: "C1", Enum: []string{"none", "C1", "C1E", "C6"}, Text: "deepest idle state that a core without work may enter", Used: "model/cpu"},
+	{Key: "host.interrupt.moderation", Kind: Duration, Default: "0s", Max: "1s", Text: "up to so long the NIC or GPU holds an interrupt back", Used: "model/cpu"},
+	{Key: "host.interrupt.frames", Kind: Count, Default: "0", Max: "65536", Text: "events that end the holding back; 0: only time does", Used: "model/cpu"},
 	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
 	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
 
@@ -67,6 +70,9 @@ var scenarioFields = []Field{
 	{Key: "workload.wqes_per_doorbell", Kind: Count, Default: "1", Min: "1", Max: "4096", Text: "WQEs that one doorbell announces", Used: "workload"},
 	{Key: "workload.iterations", Kind: Count, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages of each initiator", Used: "workload"},
 	{Key: "workload.warmup", Kind: Count, Default: "100", Max: "100000000", Text: "messages of each initiator before measuring", Used: "workload"},
+	{Key: "workload.connections", Kind: Count, Optional: true, Min: "1", Max: "131072", Text: "active connections of a sending NIC, which its initiators share out and visit in turn; absent: a queue stays with its thread", Used: "testbed"},
+	{Key: "workload.writes_per_visit", Kind: Count, Default: "32", Min: "1", Max: "1048576", Text: "messages to one connection before the next is visited", Used: "workload"},
+	{Key: "workload.direction", Kind: Enum, Enum: []string{"send", "receive", "both"}, Default: "send", Text: "with connections: node 0 sends to all others, all others send to it, or every node sends to every other", Used: "testbed"},
 	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: []string{"stream"}, Text: "load beside the measured messages; none where absent", Used: "workload"},
 	{Key: "workload.background.bytes", Kind: Bytes, Optional: true, Min: "1B", Max: "1GiB", Text: "payload of a background message; absent: as the measured messages", Used: "workload"},
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
@@ -79,7 +85,7 @@ var scenarioFields = []Field{
 }
 
 // laterKeys are keys of the notation that the simulator cannot do yet.
-var laterKeys = []string{"host.idle.deepest", "host.interrupt.moderation", "host.interrupt.frames", "host.stalls"}
+var laterKeys = []string{"host.stalls"}
 
 type table struct {
 	fields   []Field // in key order

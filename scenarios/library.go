@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-//go:embed examples profiles stacks
+//go:embed checks examples profiles stacks
 var embedded embed.FS
 
 // Info names something embedded.
@@ -23,6 +23,9 @@ func Profiles() []Info { return list("profiles") }
 
 // Stacks lists the embedded stacks by name.
 func Stacks() []Info { return list("stacks") }
+
+// Checks lists the embedded scenarios that hold published figures, by name.
+func Checks() []Info { return list("checks") }
 
 // ReadExample returns the text of an embedded scenario.
 func ReadExample(name string) ([]byte, error) { return readEmbedded("examples", name) }
@@ -52,12 +55,14 @@ func list(dir string) []Info {
 	return infos
 }
 
-// readEmbedded returns examples/NAME.yaml and the like. The error of an unknown
-// name suggests a near one.
+// readEmbedded returns examples/NAME.yaml and the like, or profiles/parts/NAME.yaml,
+// which profiles include. The error of an unknown name suggests a near one.
 func readEmbedded(dir, name string) ([]byte, error) {
 	if fs.ValidPath(name) && !strings.Contains(name, "/") {
-		if src, err := embedded.ReadFile(dir + "/" + name + ".yaml"); err == nil {
-			return src, nil
+		for _, d := range []string{dir, dir + "/parts"} {
+			if src, err := embedded.ReadFile(d + "/" + name + ".yaml"); err == nil {
+				return src, nil
+			}
 		}
 	}
 	var known []string

@@ -21,7 +21,7 @@ import (
 // Scenario is a loaded and checked scenario file.
 type Scenario struct {
 	Name, Title string
-	File        string // as given, or example:NAME
+	File        string // as given, or example:NAME or check:NAME
 	Digest      string // SHA-256 of the text, hex
 	Seed        uint64
 	Hardware    string // profile's name or file
@@ -71,6 +71,15 @@ func LoadExample(name string) (*Scenario, error) {
 		return nil, err
 	}
 	return Parse("example:"+name, src)
+}
+
+// LoadCheck reads an embedded scenario that holds published figures.
+func LoadCheck(name string) (*Scenario, error) {
+	src, err := readEmbedded("checks", name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse("check:"+name, src)
 }
 
 // Parse reads the text of a scenario. name stands for the file in messages, and
@@ -156,7 +165,8 @@ func parseScenario(file string, src []byte, opts []Option, sets []string) (*Scen
 	l := newLoader(opts...)
 	sum := sha256.Sum256(src)
 	s := &Scenario{File: file, Digest: hex.EncodeToString(sum[:]), Seed: 1, src: src, opts: opts, setArgs: sets, base: map[string]value{}}
-	s.Name = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "example:"), ".yaml")
+	base := strings.TrimPrefix(strings.TrimPrefix(filepath.Base(file), "example:"), "check:")
+	s.Name = strings.TrimSuffix(base, ".yaml")
 	r := &reader{loader: l, document: l.document(file), s: s}
 	if root := r.root(src); root != nil {
 		r.scenario(root)

@@ -238,6 +238,7 @@ func expectSchema(at object) object {
 	text := ref("text")
 	return closed(object{
 		"path": text, "metric": object{"type": "string"}, "at": at,
+		"minus": closed(object{"path": text, "metric": object{"type": "string"}}),
 		"value": quantity, "within": quantity, "min": quantity, "max": quantity,
 		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent"}},
 		"order":  object{"type": "array", "minItems": 2, "items": text},

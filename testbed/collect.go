@@ -70,7 +70,10 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 		return // costs are those of the first run: puts, not their ping-pong
 	}
 	cores := 0.0
-	if x, ok := fwd.(proxySide); ok {
+	if p.cpu {
+		sms = 0
+	}
+	if x, ok := fwd.(interface{ Workers() int }); ok {
 		cores = float64(x.Workers())
 		if k := r.cfg.Count("host.competing.threads"); r.cfg.Enum("host.proxy.core") == "shared" {
 			cores /= float64(k + 1)

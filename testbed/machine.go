@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"strings"
 
 	"gdisim/model/cpu"
 	"gdisim/model/fabric"
@@ -146,6 +147,7 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
 	case pcie.SYS:
 		p.SocketLatency = c.Delay("hardware.pcie.socket_latency")
+		p.HostNearGPU = c.Enum("hardware.pcie.host_near") == "gpu"
 		p.SocketP2PRate = c.Rate("hardware.pcie.socket_p2p_rate")
 	case pcie.C2C:
 		p.C2CRate = c.Rate("hardware.pcie.c2c_rate")
@@ -161,10 +163,14 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 func nicConfig(c *scenarios.Config) nic.Config {
 	return nic.Config{
 		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
-		AckLatency: c.Delay("hardware.nic.ack"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
+		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
+		Context: nic.Context{
+			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),
+			Fetch: c.Bytes("hardware.nic.context.fetch"), Reads: c.Count("hardware.nic.context.reads"), Install: c.Delay("hardware.nic.context.install"),
+		},
 	}
 }
 
@@ -174,7 +180,7 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 	half := "." + c.Enum("hardware.gpu.placement")
 	return &gpu.Config{
 		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
-		Build: cost("build"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
+		Build: cost("build"), AtomicInterval: cost("atomic_interval"), FenceCTA: cost("fence.cta"), ReadOnlyHit: cost("nc_hit"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),
 		FixedPhase: c.Enum("hardware.gpu.poll_phase") == "fixed",
@@ -188,7 +194,19 @@ func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
 	}
 	onCore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), core) }
 	onUncore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), uncore) }
+	var idle []cpu.IdleState
+	for _, s := range []string{"c1", "c1e", "c6"} {
+		if c.Enum("host.idle.deepest") == "none" {
+			break
+		}
+		key := "hardware.cpu.idle." + s
+		idle = append(idle, cpu.IdleState{After: c.Duration(key + ".after"), Exit: c.Delay(key + ".exit")})
+		if strings.EqualFold(c.Enum("host.idle.deepest"), s) {
+			break
+		}
+	}
 	return &cpu.Config{
+		Stream: onUncore("stream"), Lookup: onCore("lookup"), Yield: onCore("yield"), Interrupt: c.Delay("hardware.cpu.interrupt"), Switch: c.Delay("hardware.cpu.switch"), Idle: idle,
 		Loop: onCore("loop"), Check: onCore("check"), Miss: onUncore("miss"), Rewrite: onUncore("rewrite"), Dequeue: onCore("dequeue"), Build: onCore("build"),
 		Post: onCore("post"), Flush: onUncore("flush"), PollEmpty: onCore("poll_empty"), PollCQE: onCore("poll_cqe"), Publish: onCore("publish"),
 	}

@@ -49,7 +49,7 @@ type doorbellSide struct{ *path.DoorbellPath }
 func (d doorbellSide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
 	return d.NewThread(sm, smID, q, c)
 }
-func (doorbellSide) busy() sim.Duration { return 0 }
+func (d doorbellSide) busy() sim.Duration { return d.Busy() }
 
 type proxySide struct{ *path.ProxyPath }
 
@@ -62,18 +62,25 @@ func (p proxySide) busy() sim.Duration { return p.Busy() }
 type shape struct {
 	agents int // threads, or warps that act as one
 	perCTA int
-	batch  int // messages per post
-	queues int // QPs or rings
+	batch  int  // messages per post
+	queues int  // QPs or rings
+	byCTA  bool // the threads of a CTA share its queue
 }
 
 // plan is what a run is made of, read from the configuration once.
 type plan struct {
 	kind       string
 	msg        path.Message
+	notify     path.Signal // of the messages of a round trip
+	byCTA      bool        // queues belong to CTAs
+	overDC     int         // DC initiators that carry the messages; 0: reliable connections
 	proxy      bool
+	cpu        bool // a CPU thread initiates
+	verbs      path.Verbs
 	doorbell   path.Doorbell
 	prox       path.Proxy
 	fg, bg     shape
+	tours      tours
 	background bool
 	shared     bool
 	window     int
@@ -99,9 +106,17 @@ func (r *runner) plan() (*plan, error) {
 			p.msg.Signal = path.SignalAtomic
 		}
 	}
+	switch c.Enum("path.notify") {
+	case "signal-write":
+		p.notify = path.SignalWrite
+	case "signal-atomic":
+		p.notify = path.SignalAtomic
+	case "immediate":
+		p.notify = path.SignalImmediate
+	}
 	counts := path.Counts{
 		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
-		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), DescriptorSt: 1,
+		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), Stores: c.Count("path.steps.stores"),
 	}
 	payload := pcie.GPU
 	if c.Enum("path.payload_in") == "host" {
@@ -109,8 +124,11 @@ func (r *runner) plan() (*plan, error) {
 	}
 	warp := c.Count("hardware.gpu.warp")
 	wqes := c.Count("workload.wqes_per_doorbell")
+	var posting path.Posting
 	var err error
-	if p.proxy {
+	if c.Enum("path.protocol") == "cpu-verbs" {
+		err = r.planVerbs(p, payload, wqes)
+	} else if p.proxy {
 		handoff, _ := path.ParseHandoff(c.Enum("path.proxy.handoff"))
 		in := pcie.Host
 		if c.Enum("path.proxy.completion_in") == "gpu" {
@@ -120,6 +138,23 @@ func (r *runner) plan() (*plan, error) {
 			Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
 			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, ReplyAfterCompletion: c.Bool("path.reply_after_completion"), Counts: counts,
 			DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
+			SignalBytes: c.Bytes("path.proxy.signal_bytes"), Reference: c.Bool("path.proxy.reference"), Stream: p.kind == "stream",
+			SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),
+			Gather: c.Bool("path.proxy.gather"), SignalApart: c.Enum("path.proxy.signal_call") == "apart", CQBatch: c.Count("path.proxy.cq_batch"),
+			CQOnce: c.Bool("path.proxy.cq_once"), CQTests: c.Enum("path.proxy.cq_tests") == "entry", DrainPolls: c.Count("path.proxy.drain_polls"),
+			Lock: c.Bool("path.proxy.lock"), Clears: c.Count("path.steps.clears"), Lookups: c.Count("path.steps.lookups"), PassLookups: c.Count("path.steps.pass_lookups"), Yields: c.Count("path.steps.yields"),
+		}
+		p.prox.Quiet, _ = path.ParseQuiet(c.Enum("path.proxy.quiet"))
+		p.prox.Burst = p.prox.Chain
+		if c.Has("path.proxy.burst") {
+			p.prox.Burst = c.Count("path.proxy.burst")
+		}
+		wait := c.Enum("host.proxy.wait")
+		if wait == "auto" {
+			wait = c.Enum("path.proxy.wait")
+		}
+		if wait == "interrupt" {
+			p.prox.Interrupt, p.prox.Moderation, p.prox.Frames = true, c.Duration("host.interrupt.moderation"), c.Count("host.interrupt.frames")
 		}
 		p.prox.Workers = c.Count("host.proxy.threads")
 		if c.Has("path.proxy.workers") {
@@ -130,20 +165,26 @@ func (r *runner) plan() (*plan, error) {
 		if !c.Has("path.fence") {
 			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
 		}
+		if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
+			return nil, errors.New("no doorbell mapping: want rings_by host")
+		}
 		fence, _ := path.ParseFence(c.Enum("path.fence"))
-		posting, _ := path.ParsePosting(c.Enum("path.posting"))
+		posting, _ = path.ParsePosting(c.Enum("path.posting"))
 		queues := pcie.GPU
 		if c.Enum("path.queues_in") == "host" {
 			queues = pcie.Host
 		}
-		p.doorbell = path.Doorbell{Fence: fence, Inline: c.Bool("path.inline"), Posting: posting, Queues: queues, Payload: payload, Counts: counts, RingUnit: wqes}
+		p.doorbell = path.Doorbell{Fence: fence, Inline: c.Bool("path.inline"), InRegister: c.Enum("path.payload_in") == "register", Posting: posting, Queues: queues, Payload: payload, Counts: counts, RingUnit: wqes}
+		if posting, wqes, err = r.library(p, posting, wqes, warp); err != nil {
+			return nil, err
+		}
 		switch c.Enum("path.record") {
 		case "true":
 			p.doorbell.Record = true
 		case "auto":
 			p.doorbell.Record = fence != path.FenceNone && fence != path.FenceGPU && fence != path.FenceGPURelease
 		}
-		p.fg, err = r.doorbellShape("workload.initiators.", posting, wqes, warp)
+		p.fg, err = r.doorbellShape(p, "workload.initiators.", posting, wqes, warp)
 	}
 	if err != nil {
 		return nil, err
@@ -164,6 +205,9 @@ func (r *runner) plan() (*plan, error) {
 	} else if p.window < p.fg.batch {
 		return nil, fmt.Errorf("workload.outstanding: %d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
 	}
+	if err := r.planTours(p); err != nil {
+		return nil, err
+	}
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
 		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
@@ -182,12 +226,12 @@ func (r *runner) plan() (*plan, error) {
 		if p.proxy {
 			p.bg, err = r.proxyShape("workload.background.initiators.", p.prox.Handoff, 1)
 		} else {
-			p.bg, err = r.doorbellShape("workload.background.initiators.", p.doorbell.Posting, 1, warp)
+			p.bg, err = r.doorbellShape(p, "workload.background.initiators.", posting, 1, warp)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if p.shared && !p.proxy && p.doorbell.Posting == path.PostSingle {
+		if p.shared && !p.proxy && p.doorbell.Posting == path.PostSingle && p.doorbell.Library == path.LibBare {
 			p.doorbell.Posting = path.PostLock
 			r.note("paths that post with one thread a queue take a lock where the background shares their queue")
 		}
@@ -200,7 +244,7 @@ func (r *runner) plan() (*plan, error) {
 
 func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }
 
-func (r *runner) doorbellShape(prefix string, posting path.Posting, wqes, warp int) (shape, error) {
+func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqes, warp int) (shape, error) {
 	c := r.cfg
 	ctas, threads := c.Count(prefix+"ctas"), c.Count(prefix+"threads")
 	s := shape{agents: ctas * threads, perCTA: threads, batch: wqes, queues: 1}
@@ -218,8 +262,14 @@ func (r *runner) doorbellShape(prefix string, posting path.Posting, wqes, warp i
 		s.agents = ctas * s.perCTA
 		s.batch = warp
 	}
+	if p.byCTA {
+		s.byCTA, s.queues = true, ctas
+	}
 	if c.Has("path.qps_per_peer") {
 		s.queues = c.Count("path.qps_per_peer")
+	}
+	if p.overDC > 0 {
+		s.queues = p.overDC
 	}
 	if posting == path.PostSingle && s.agents > s.queues {
 		return s, fmt.Errorf("qps_per_peer: %d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
@@ -265,7 +315,12 @@ func (r *runner) run() (result.Path, error) {
 			}
 		}
 	default:
-		if err := r.pass(p, p.kind == "ping-pong"); err != nil {
+		if p.tours.connections > 0 {
+			err = r.tourPass(p)
+		} else {
+			err = r.pass(p, p.kind == "ping-pong")
+		}
+		if err != nil {
 			return r.out, err
 		}
 	}
@@ -307,6 +362,10 @@ func (r *runner) side(m *machine, p *plan, node, peer int) (side, error) {
 			queues = p.bg.queues
 		}
 	}
+	if p.cpu {
+		s, err := path.NewVerbs(m.env, node, peer, p.verbs, p.msg, queues, p.fg.batch)
+		return verbsSide{s}, err
+	}
 	if p.proxy {
 		x := p.prox
 		x.Rings = queues
@@ -322,15 +381,28 @@ func (r *runner) side(m *machine, p *plan, node, peer int) (side, error) {
 func (p *plan) foregroundQueue(i int) int {
 	switch {
 	case !p.background:
-		return i % p.fg.queues
+		return p.fg.queue(i)
 	case p.shared:
-		return i % p.bg.queues
+		return p.bg.queue(i)
 	}
-	return p.bg.queues + i%p.fg.queues
+	return p.bg.queues + p.fg.queue(i)
+}
+
+// queue maps initiator i to one of the shape's queues.
+func (s *shape) queue(i int) int {
+	if s.byCTA {
+		i /= s.perCTA
+	}
+	return i % s.queues
 }
 
 // pass simulates one run: puts, or their ping-pong, or a stream.
 func (r *runner) pass(p *plan, pingPong bool) error {
+	if pingPong && p.msg.Signal == path.SignalNone {
+		q := *p
+		q.msg.Signal = p.notify
+		p = &q
+	}
 	var rec *sim.Recorder
 	if r.breakdown {
 		rec = sim.NewRecorder()
@@ -379,7 +451,13 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		for n, s := range []side{fwd, rev} {
 			for i := range p.bg.agents {
 				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.fg.batch)) // the path's threads all post its batches
-				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, i%p.bg.queues, c)
+				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, p.bg.queue(i), c)
+				if x, ok := t.(interface{ Plain() }); ok {
+					x.Plain()
+				}
+				if b, ok := t.(interface{ Background() }); ok {
+					b.Background()
+				}
 				c.Start(t)
 			}
 			if n == 0 {

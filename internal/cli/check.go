@@ -20,19 +20,30 @@ func newCheck(b backend) *cobra.Command {
 	var format, out string
 	var sets []string
 	var workers int
-	var quiet bool
+	var quiet, summary bool
 	cmd := &cobra.Command{
-		Use:   "check FILE|DIR...",
+		Use:   "check [FILE|DIR...]",
 		Short: "Run scenarios with expectations; exit 1 if one does not hold",
 		Long: `Run scenarios and hold their results against their "expect" lists: expected, got,
 error and verdict of each, then the errors of the figures that fitted a parameter
-and of those that only check, apart. A folder stands for the .yaml files in it.`,
-		Args: cobra.MinimumNArgs(1),
+and of those that only check, apart. A folder stands for the .yaml files in it, and
+check:NAME for an embedded file. Without arguments all embedded files of published
+figures run, and only the summary by source is shown (--summary=false: each figure).`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, err := choose(map[string]func(io.Writer, []check.Verdict) error{"text": check.Text, "md": check.Markdown}, format)
+			if len(args) == 0 {
+				for _, c := range scenarios.Checks() {
+					args = append(args, checkPrefix+c.Name)
+				}
+				summary = summary || !cmd.Flags().Changed("summary")
+			}
+			writers := map[string]func(io.Writer, []check.Verdict) error{"text": check.Text, "md": check.Markdown}
+			if summary {
+				writers = map[string]func(io.Writer, []check.Verdict) error{"text": check.SummaryText, "md": check.SummaryMarkdown}
+			}
+			write, err := choose(writers, format)
 			if err != nil {
 				return err
 			}
@@ -66,6 +77,7 @@ and of those that only check, apart. A folder stands for the .yaml files in it.`
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or md")
+	cmd.Flags().BoolVar(&summary, "summary", false, "a line per source of the figures instead of one per figure")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to this file, which appears when it is complete")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set a `KEY=VALUE` of every scenario (repeatable)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "points that run at the same time (0: a core each)")

@@ -148,9 +148,12 @@ func checkVerb(root *cobra.Command, args []string) error {
 // examplePrefix names an embedded scenario where a file is expected.
 const examplePrefix = "example:"
 
+// checkPrefix names an embedded scenario that holds published figures.
+const checkPrefix = "check:"
+
 // isScenario reports an argument that cannot be meant as a scenario.
 func isScenario(root *cobra.Command, arg string) error {
-	if strings.HasPrefix(arg, examplePrefix) {
+	if strings.HasPrefix(arg, examplePrefix) || strings.HasPrefix(arg, checkPrefix) {
 		return nil
 	}
 	_, err := os.Stat(arg)
@@ -185,6 +188,9 @@ func fileError(err error) error {
 func load(arg string) (*scenarios.Scenario, error) {
 	if name, ok := strings.CutPrefix(arg, examplePrefix); ok {
 		return scenarios.LoadExample(name)
+	}
+	if name, ok := strings.CutPrefix(arg, checkPrefix); ok {
+		return scenarios.LoadCheck(name)
 	}
 	return scenarios.Load(arg)
 }

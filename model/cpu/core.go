@@ -21,6 +21,19 @@ type Config struct {
 	PollEmpty sim.Delay // ibv_poll_cq that finds nothing
 	PollCQE   sim.Delay // ibv_poll_cq, per CQE found, without the line's miss
 	Publish   sim.Delay // store of a completion counter, issue only
+	Stream    sim.Delay // load of the next line of a run that a device has written
+	Yield     sim.Delay // sched_yield with nobody else to run
+	Lookup    sim.Delay // look-up in a tree or hash, or an uncontended lock
+
+	Interrupt sim.Delay // MSI-X write, entry, handler
+	Switch    sim.Delay // wake-up by the scheduler and context switch
+	Idle      []IdleState
+}
+
+// IdleState is a state that an idle core may enter, in order of depth.
+type IdleState struct {
+	After sim.Duration // of idling
+	Exit  sim.Delay
 }
 
 // Outage is a recurring interval in which the core works for somebody else.
@@ -54,6 +67,27 @@ func (c *Core) Config() *Config { return c.cfg }
 
 // Draw returns the time of one step of price d.
 func (c *Core) Draw(d sim.Delay) sim.Duration { return d.Draw(c.rng) }
+
+// Within returns a moment in an interval of length d that nothing is tied to.
+func (c *Core) Within(d sim.Duration) sim.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return sim.Duration(c.rng.Int64N(int64(d)))
+}
+
+// Wake returns when the handler of an interrupt raised at t has run and when
+// the thread that it wakes does; the core has been idle for so long at t.
+func (c *Core) Wake(t sim.Time, idle sim.Duration) (irq, awake sim.Time) {
+	var exit sim.Duration
+	for i := range c.cfg.Idle {
+		if s := &c.cfg.Idle[i]; idle >= s.After {
+			exit = c.Draw(s.Exit)
+		}
+	}
+	irq = t.Add(c.Draw(c.cfg.Interrupt))
+	return irq, c.Available(irq.Add(exit + c.Draw(c.cfg.Switch)))
+}
 
 // since returns how far t is into the outage's period.
 func (o *Outage) since(t sim.Time) sim.Duration {

@@ -13,6 +13,7 @@ type Scope uint8
 const (
 	ScopeGPU Scope = iota
 	ScopeSystem
+	ScopeCTA
 )
 
 // Config holds the price of each step for one thread.
@@ -35,6 +36,10 @@ type Config struct {
 	SystemStores  sim.Delay // what it costs more with stores of the thread outstanding
 	FullExtra     sim.Delay // a full fence over a release; it invalidates L1 too
 	Acquire       sim.Delay // acquire at any scope; it invalidates L1
+
+	ReadOnlyHit    sim.Delay // load through the read-only path that hits
+	FenceCTA       sim.Delay // fence at CTA scope
+	AtomicInterval sim.Delay // atomics on one address follow each other
 
 	PollPeriod   sim.Delay // from one look at a word in L2 to the next
 	FixedPhase   bool      // polls start at their period's beginning; else anywhere in it
@@ -84,9 +89,20 @@ func (s *SM) Load(l Line, n int) sim.Duration {
 	return d
 }
 
-// Reload returns the time to get values of the line back that a compiler must
-// not keep over a fence: nothing if L1 still holds them.
-func (s *SM) Reload(l Line) sim.Duration { return s.Load(l, 0) }
+// Reload returns the time to get values back that a compiler must not keep over
+// a fence, in n lines that lead from one to the next: nothing if L1 still holds
+// them.
+func (s *SM) Reload(l Line, n int) sim.Duration {
+	if s.warm&l != 0 || n == 0 {
+		return 0
+	}
+	s.warm |= l
+	var d sim.Duration
+	for range n {
+		d += s.Draw(s.cfg.L1Refill)
+	}
+	return d
+}
 
 // Copy returns the time of copying n payload bytes into a WQE, word by word.
 func (s *SM) Copy(n int64) sim.Duration {
@@ -103,6 +119,9 @@ func (s *SM) Copy(n int64) sim.Duration {
 // system-scope fence waits for both.
 func (s *SM) Fence(scope Scope, full, stores bool, backlog sim.Duration) sim.Duration {
 	var d sim.Duration
+	if scope == ScopeCTA {
+		return s.Draw(s.cfg.FenceCTA)
+	}
 	if scope == ScopeGPU {
 		d = s.Draw(s.cfg.ReleaseGPU)
 	} else {
@@ -129,15 +148,24 @@ func (s *SM) Acquire() sim.Duration {
 // the period, and each samples the word in its middle. The loop's phase is
 // drawn, since the little that each poll varies adds up to a period within a
 // few polls.
-func (s *SM) Seen(begin, visible sim.Time) sim.Time {
-	p := s.Draw(s.cfg.PollPeriod)
+func (s *SM) Seen(begin, visible sim.Time) sim.Time { return s.SeenBy(begin, visible, 1) }
+
+// SeenBy is Seen for a loop of several dependent looks an iteration, the last
+// of which is at the word.
+func (s *SM) SeenBy(begin, visible sim.Time, looks int) sim.Time {
+	var p, last sim.Duration
+	for range looks {
+		last = s.Draw(s.cfg.PollPeriod)
+		p += last
+	}
 	if p <= 0 {
 		return max(begin, visible)
 	}
-	if visible <= begin.Add(p/2) {
+	before := p - last + last/2 // until the word is sampled
+	if visible <= begin.Add(before) {
 		return begin.Add(p)
 	}
-	first := begin.Add(p/2 + s.Phase(p))
+	first := begin.Add(before + s.Phase(p))
 	wait := visible.Sub(first) % p
 	if wait < 0 {
 		wait += p
@@ -145,7 +173,7 @@ func (s *SM) Seen(begin, visible sim.Time) sim.Time {
 	if wait > 0 {
 		wait = p - wait
 	}
-	return visible.Add(wait + p - p/2)
+	return visible.Add(wait + p - before)
 }
 
 // Phase returns where in a period of length p a polling loop stands.

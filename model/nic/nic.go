@@ -21,6 +21,8 @@ type Config struct {
 	TxLatency   sim.Delay    // WQE and payload there until the packet's first bit leaves
 	RxLatency   sim.Delay    // last bit of a packet until it is ready to be delivered
 	AckLatency  sim.Delay    // ACK there until the CQE leaves
+	Doorbell    sim.Duration // the doorbell unit's time per doorbell
+	DoorbellMax int          // doorbells that wait for it before PCIe holds their senders
 	TxMessage   sim.Duration // the message engine's time per message sent
 	RxMessage   sim.Duration // the same per message received
 	QPMessage   sim.Duration // one queue's unit per message: a queue is served by one
@@ -33,6 +35,7 @@ type Config struct {
 	MaxQP       int
 	SQDepth     int // WQEBBs
 	DoorbellLen int64
+	Context     Context
 }
 
 // Opcode says what a WQE asks for.
@@ -55,6 +58,7 @@ type WQE struct {
 	Remote   pcie.Unit // memory it is written to (or read from) at the peer
 	Visible  sim.Time  // when the NIC may see its bytes in the send queue
 	Cause    sim.Cause
+	Imm      bool     // an immediate: the receiver's CPU gets a CQE, and Land is told of that
 	Land     sim.Sink // told when the last byte is visible at the peer; may be nil
 	LandArg  uint32
 
@@ -94,6 +98,7 @@ type packet struct {
 	cause sim.Cause
 	first bool
 	last  bool
+	parts int8 // writes that must land yet, beside this one
 	next  uint32
 }
 
@@ -108,6 +113,8 @@ type NIC struct {
 	net  *fabric.Network
 
 	engine   sim.Server // per-message work of both directions
+	bell     sim.Server // per-doorbell work
+	bells    fifo
 	qps      []*QP
 	msgs     []message
 	msgFree  uint32
@@ -119,13 +126,18 @@ type NIC struct {
 	lastTx, lastRx, lastAck sim.Time
 	peers                   []*peer
 
-	hSched, hPush, hPump, hTx, hAck sim.HandlerID
+	hSched, hPush, hPump, hTx, hAck, hBell, hRequester sim.HandlerID
 
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
 
 	Doorbells  int
 	WQEFetches int
+	// ContextReads counts the reads of connection state that was not cached.
+	ContextReads int
+	contexts     cache
+	missing      []*QP // of peers, whose packets wait for responder state
+	reading      int
 	// Stale is told of every WQE that was fetched before its bytes were
 	// visible, with the time; nil if nobody asks.
 	Stale func(at sim.Time)
@@ -155,7 +167,9 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	n.hPush = eng.Register(pushed{n})
 	n.hPump = eng.Register(pump{n})
 	n.hTx = eng.Register(transmit{n})
+	n.hBell = eng.Register(belled{n})
 	n.hAck = eng.Register(acked{n})
+	n.hRequester = eng.Register(requesterThere{n})
 	k := func(s stage.Stage, l stage.Lane) sim.Kind {
 		return sim.Kind{Stage: uint8(s), Lane: uint8(l), Node: uint8(node)}
 	}
@@ -176,7 +190,8 @@ type QP struct {
 	queues pcie.Unit // where SQ, CQ and record live
 	onCQE  sim.Sink
 
-	sq        []WQE // by producer index modulo depth
+	depth     int
+	sq        []WQE // by producer index modulo its length, which grows up to depth
 	head      uint32
 	rung      uint32
 	fetched   uint32 // asked for, or taken from BlueFlame
@@ -185,8 +200,20 @@ type QP struct {
 	completed uint32
 	pumping   bool
 	unit      sim.Server
-	first     uint32 // messages in order of transmission
+	taken     sim.Time // when the message engine takes the queue's last message
+	first     uint32   // messages in order of transmission
 	last      uint32
+	// A queue completes in order: what an atomic or a READ answers later than
+	// messages behind it holds them back.
+	slow []uint32 // producer indices of atomics and READs without an answer
+	late []uint32 // messages that wait for them
+
+	requester entry // here
+	loading   bool
+	again     []sim.HandlerID
+	responder entry  // at the peer, as is what waits for it
+	held      uint32 // packets
+	heldLast  uint32
 }
 
 // NewQP creates a queue pair to the NIC of node peer, whose queues live in
@@ -196,8 +223,18 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 	if len(n.qps) >= n.cfg.MaxQP {
 		return nil, fmt.Errorf("nic: more than %d queue pairs", n.cfg.MaxQP)
 	}
-	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, sq: make([]WQE, n.cfg.SQDepth)}
+	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
 	n.qps = append(n.qps, q)
+	// Creating a connection leaves its state in both NICs.
+	before := n.ContextReads
+	n.touch(&q.requester, n.cfg.Context.Requester)
+	n.ContextReads = before
+	if peer < len(n.peers) {
+		r := n.peers[peer].remote
+		before := r.ContextReads
+		r.touch(&q.responder, n.cfg.Context.Responder)
+		r.ContextReads = before
+	}
 	return q, nil
 }
 
@@ -205,6 +242,7 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 type peer struct {
 	local, remote                 *NIC
 	hRx, hRespond, hRead, hAtomic sim.HandlerID
+	hContext                      sim.HandlerID
 }
 
 // Connect lets the NICs, one per node and in node order, reach each other.
@@ -217,13 +255,14 @@ func Connect(nics []*NIC) {
 			p.hRespond = n.eng.Register(respond{p})
 			p.hRead = n.eng.Register(responseReceived{p})
 			p.hAtomic = n.eng.Register(atomicDone{p})
+			p.hContext = n.eng.Register(responderThere{p})
 			n.peers[i] = p
 		}
 	}
 }
 
 // Free returns the number of free slots in the send queue.
-func (q *QP) Free() int { return len(q.sq) - int(q.head-q.completed) }
+func (q *QP) Free() int { return q.depth - int(q.head-q.completed) }
 
 // Post writes a WQE into the send queue and returns the producer index behind
 // it. The caller has checked Free.
@@ -231,7 +270,14 @@ func (q *QP) Post(w WQE) uint32 {
 	if q.Free() == 0 {
 		panic("nic: post to a full send queue")
 	}
-	q.sq[q.head%uint32(len(q.sq))] = w
+	if int(q.head-q.completed) == len(q.sq) {
+		old := q.sq
+		q.sq = make([]WQE, min(2*len(old), q.depth))
+		for i := q.completed; i != q.head; i++ {
+			*q.at(i) = old[i%uint32(len(old))]
+		}
+	}
+	*q.at(q.head) = w
 	q.head++
 	return q.head
 }
@@ -255,9 +301,43 @@ type doorbell struct{ *QP }
 func (d doorbell) Done(head uint32, c sim.Cause) {
 	q, n := d.QP, d.nic
 	n.Doorbells++
+	now := n.eng.Now()
+	if start, _, _ := n.bell.Take(now, n.cfg.Doorbell, c.Op); start > now {
+		n.bells.push(rung{q, head, c})
+		n.eng.At(start, n.hBell, 0)
+		return
+	}
+	q.ringUp(head, c)
+}
+
+// DoorbellStall returns how long a store to a doorbell register is held now: PCIe
+// flow control reaches back to its sender while too many doorbells wait.
+func (n *NIC) DoorbellStall() sim.Duration {
+	wait := n.bell.FreeAt().Sub(n.eng.Now())
+	return max(0, wait-sim.Duration(n.cfg.DoorbellMax)*n.cfg.Doorbell)
+}
+
+// rung is a doorbell that waits for the doorbell unit.
+type rung struct {
+	qp    *QP
+	head  uint32
+	cause sim.Cause
+}
+
+type belled struct{ *NIC }
+
+// Handle takes the oldest doorbell.
+func (b belled) Handle(uint32) {
+	r := b.bells.pop()
+	r.qp.ringUp(r.head, r.cause)
+}
+
+// ringUp is a doorbell in its turn: the queue has work up to head.
+func (q *QP) ringUp(head uint32, c sim.Cause) {
 	if int32(head-q.rung) <= 0 {
 		return // a ring for the recovery path: nothing new
 	}
+	n := q.nic
 	now := n.eng.Now()
 	for i := q.rung; i != head; i++ {
 		w := &q.sq[i%uint32(len(q.sq))]
@@ -270,6 +350,26 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 	}
 	q.rung = head
 	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hSched, uint32(q.id))
+}
+
+// fifo is a queue of doorbells that reuses its memory.
+type fifo struct {
+	items []rung
+	head  int
+}
+
+func (f *fifo) push(r rung) {
+	if f.head > 64 && 2*f.head > len(f.items) {
+		f.items = f.items[:copy(f.items, f.items[f.head:])]
+		f.head = 0
+	}
+	f.items = append(f.items, r)
+}
+
+func (f *fifo) pop() rung {
+	r := f.items[f.head]
+	f.head++
+	return r
 }
 
 // next takes the next WQE that was rung for: its queue is scheduled now.
@@ -301,6 +401,9 @@ type pushed struct{ *NIC }
 // Handle starts the queue's next WQE that came through BlueFlame.
 func (p pushed) Handle(id uint32) {
 	q := p.qps[id]
+	if q.absent(p.hPush) {
+		return
+	}
 	q.next()
 	q.enqueue(q.fetched)
 	schedule(p).Handle(id)
@@ -315,6 +418,9 @@ func (s schedule) Handle(id uint32) {
 	q := n.qps[id]
 	if int32(q.pushed-q.fetched) > 0 {
 		return // a WQE before these is being scheduled: its turn first
+	}
+	if q.fetched != q.rung && q.absent(n.hSched) {
+		return
 	}
 	for q.fetched != q.rung {
 		// WQEBBs that are contiguous in the ring come with one read.
@@ -367,6 +473,9 @@ func (q *QP) enqueue(i uint32) {
 	*m = message{wqe: *q.at(i - 1), qp: q, index: i, refs: 1}
 	if m.wqe.Opcode == FetchAdd || m.wqe.Opcode == RDMAWrite && m.wqe.Signaled {
 		m.refs = 2 // its landing and its answer
+	}
+	if m.wqe.Opcode != RDMAWrite {
+		q.slow = append(q.slow, i)
 	}
 	if q.last == 0 {
 		q.first = id
@@ -437,7 +546,9 @@ func (q *QP) transmit() {
 			return
 		}
 		if first {
-			if free := q.unit.FreeAt(); free > now {
+			// The queue's unit holds one message until the engine takes it: so
+			// the engine goes round the queues, however much each has to send.
+			if free := max(q.unit.FreeAt(), q.taken); free > now {
 				q.pumping = true
 				n.eng.At(free, n.hPump, uint32(q.id))
 				return
@@ -452,7 +563,7 @@ func (q *QP) transmit() {
 		last := m.sent == m.wqe.Bytes
 		pk := n.allocPkt()
 		n.pkts[pk] = packet{msg: id, bytes: b, first: first, last: last}
-		n.emit(pk, m.wqe.Cause, first)
+		q.taken = n.emit(pk, m.wqe.Cause, first)
 		if last {
 			q.first = m.next
 			m.next = 0
@@ -463,8 +574,9 @@ func (q *QP) transmit() {
 	}
 }
 
-// emit passes a packet through the message engine to the port.
-func (n *NIC) emit(pk uint32, c sim.Cause, first bool) {
+// emit passes a packet through the message engine to the port and returns when
+// the engine takes it.
+func (n *NIC) emit(pk uint32, c sim.Cause, first bool) sim.Time {
 	now := n.eng.Now()
 	start, blocker := now, sim.Op(0)
 	if first {
@@ -474,6 +586,7 @@ func (n *NIC) emit(pk uint32, c sim.Cause, first bool) {
 	n.lastTx = end
 	n.pkts[pk].cause = n.rec.Span(c, n.kind.tx, start, end, blocker)
 	n.eng.At(end, n.hTx, pk)
+	return start
 }
 
 type transmit struct{ *NIC }
@@ -500,8 +613,18 @@ type arrived struct{ *peer }
 
 // Done has a packet of the peer at the port.
 func (a arrived) Done(pk uint32, c sim.Cause) {
+	a.remote.pkts[pk].cause = c
+	if a.local.cfg.Context.Cache > 0 && a.waits(pk) {
+		return
+	}
+	a.accept(pk)
+}
+
+// accept takes a packet through the message engine.
+func (a arrived) accept(pk uint32) {
 	n := a.local
 	p := &a.remote.pkts[pk]
+	c := p.cause
 	now := n.eng.Now()
 	start, blocker := now, sim.Op(0)
 	if p.first {
@@ -525,6 +648,10 @@ func (r received) Handle(pk uint32) {
 		if p.last && m.wqe.Signaled {
 			n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
 		}
+		if p.last && m.wqe.Imm {
+			p.parts = 1
+			n.bus.Write(pcie.NIC, pcie.Host, n.cfg.CQEBytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
+		}
 		n.bus.Write(pcie.NIC, m.wqe.Remote, p.bytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
 	case RDMARead:
 		for left := m.wqe.Bytes; left > 0; {
@@ -547,7 +674,13 @@ type landed struct{ *peer }
 // Done has a packet's bytes visible in the destination memory.
 func (l landed) Done(pk uint32, c sim.Cause) {
 	src := l.remote
+	if q := &src.pkts[pk]; q.parts > 0 {
+		q.parts--
+		q.cause = c
+		return
+	}
 	p := src.pkts[pk]
+	c = src.rec.Later(c, p.cause)
 	src.freePkt(pk)
 	m := &src.msgs[p.msg]
 	m.landed += p.bytes
@@ -578,7 +711,35 @@ type acked struct{ *NIC }
 // Handle writes the CQE.
 func (a acked) Handle(id uint32) { a.complete(id, a.msgs[id].wqe.Cause) }
 
+// complete has a message's answer, and completes the queue's messages in order.
 func (n *NIC) complete(id uint32, c sim.Cause) {
+	m := &n.msgs[id]
+	q, index := m.qp, m.index
+	if len(q.slow) > 0 && int32(index-q.slow[0]) > 0 {
+		m.wqe.Cause = c
+		q.late = append(q.late, id)
+		return
+	}
+	n.finish(id, c)
+	for len(q.slow) > 0 && q.slow[0] == index {
+		q.slow = q.slow[:copy(q.slow, q.slow[1:])]
+		for len(q.late) > 0 {
+			late := &n.msgs[q.late[0]]
+			if len(q.slow) > 0 && int32(late.index-q.slow[0]) > 0 {
+				return
+			}
+			id, index = q.late[0], late.index
+			q.late = q.late[:copy(q.late, q.late[1:])]
+			now := n.eng.Now()
+			n.finish(id, n.rec.Span(late.wqe.Cause, n.kind.ack, now, now, c.Op))
+			if len(q.slow) > 0 && q.slow[0] == index {
+				break
+			}
+		}
+	}
+}
+
+func (n *NIC) finish(id uint32, c sim.Cause) {
 	m := &n.msgs[id]
 	if !m.wqe.Signaled {
 		n.release(id)

@@ -20,12 +20,22 @@ type DoorbellPath struct {
 	kinds  *kindTable
 	queues []*queue
 	prog   []Step
+	load   []Step   // program of background posts, plain puts one by one
+	waits  [][]Step // completion routine by the queue waited for; nil: one poll
+	insist []Step   // what a caller does that wants an unrung post rung
+	ringer *ringer  // nil: GPU threads ring
 }
 
 // queue is a QP with what the posting threads share.
 type queue struct {
-	path   *DoorbellPath
-	qp     *nic.QP
+	path  *DoorbellPath
+	qp    *nic.QP
+	index int
+	depth int
+	words sim.Server // atomics on the queue's management words
+	// The management words of a library, in WQEs.
+	reserved, ready, rung uint32
+
 	holder sim.Op
 	locked bool
 	lock   fifo[*poster] // waiting for the lock
@@ -38,7 +48,8 @@ type queue struct {
 		upto  uint32
 		cause sim.Cause
 	}
-	room []*poster // waiting for a slot
+	room    fifo[*poster] // waiting for a slot
+	granted int           // slots kept for those that have waited
 }
 
 // NewDoorbell sets the path up on node towards peer. Each queue in queues of
@@ -47,16 +58,34 @@ type queue struct {
 func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batch int, checks bool) (*DoorbellPath, error) {
 	p := &DoorbellPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	for range queues {
-		q := &queue{path: p}
+		q := &queue{path: p, index: len(p.queues)}
 		qp, err := p.node.NIC.NewQP(peer, cfg.Queues, q)
 		if err != nil {
 			return nil, err
 		}
-		q.qp = qp
+		q.qp, q.depth = qp, qp.Free()
+		if cfg.Depth > 0 {
+			q.depth = min(q.depth, cfg.Depth)
+		}
 		p.queues = append(p.queues, q)
 	}
 	prog := cfg.Program(m, env.InlineLimit, checks)
-	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative)
+	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1)
+	if cfg.Library != LibBare && !checks {
+		for i := range p.queues {
+			p.waits = append(p.waits, cfg.Wait(i, queues))
+		}
+	}
+	plain := Message{Bytes: m.Bytes}
+	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1)
+	if cfg.Library == LibDeepEP {
+		var l list
+		cfg.ringOnce(&l)
+		p.insist = bind(Program{After: l}, m, 1, true)
+	}
+	if cfg.HostRings {
+		p.ringer = newRinger(p)
+	}
 	if !cfg.Ordered() && env.Find != nil {
 		env.Find(stage.StaleDescriptor, stage.Possible, 0)
 	}
@@ -74,7 +103,7 @@ func bind(p Program, m Message, batch int, together bool) []Step {
 				s.N = int(m.Bytes)
 			}
 			out = append(out, s)
-			if s.Do == DoRing || s.Do == DoHostStore {
+			if s.Do == DoRing || s.Do == DoHostStore || s.Do == DoSlot {
 				out = append(out, Step{Do: doSend, Stage: s.Stage, N: s.N})
 			}
 		}
@@ -93,19 +122,33 @@ func bind(p Program, m Message, batch int, together bool) []Step {
 // poster is a thread of this path.
 type poster struct {
 	thread
-	path   *DoorbellPath
-	queue  *queue
-	land   sim.Sink
-	ticket uint32
-	due    fifo[uint32] // producer indices of the batches not awaited
+	path    *DoorbellPath
+	msg     Message
+	post    []Step
+	queue   *queue // of the present post
+	land    sim.Sink
+	ticket  uint32
+	due     fifo[batch] // not awaited
+	doing   purpose
+	granted int // slots kept for it since it waited
+
+	// Of a library's post.
+	base, end uint32 // its slots
+	picks     int    // posts so far, where the library picks the queue
+}
+
+// batch is a post that a CQE will retire.
+type batch struct {
+	queue *queue
+	upto  uint32 // producer index behind it
 }
 
 // NewThread adds a thread on the SM that posts to queue; what it sends lands
 // in to (nil: nobody looks).
 func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *poster {
-	t := &poster{path: p, queue: p.queues[queue]}
+	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
-	t.acquires = p.cfg.Acquires()
+	t.acquires, t.fences = p.cfg.Acquires(), p.cfg.SystemWait
 	return t
 }
 
@@ -125,7 +168,16 @@ func (t *poster) Batch() int { return t.path.batch }
 func (t *poster) ReplyAfterCompletion() bool { return false }
 
 // Post issues one batch.
-func (t *poster) Post(c sim.Cause) { t.start(c, t.path.prog) }
+func (t *poster) Post(c sim.Cause) {
+	if p := t.path; p.cfg.PicksQueue {
+		t.queue = p.queues[t.picks%len(p.queues)]
+		t.picks++
+	}
+	t.start(c, t.post)
+}
+
+// Background lets the thread post plain puts, whatever the path's messages are.
+func (t *poster) Background() { t.msg, t.post = Message{Bytes: t.msg.Bytes}, t.path.load }
 
 func (t *poster) shared(s *Step) bool {
 	p, q := t.path, t.queue
@@ -174,10 +226,51 @@ func (t *poster) shared(s *Step) bool {
 				break
 			}
 		}
-	case doSend:
-		if q.qp.Free() < t.wqes() {
-			q.room = append(q.room, t)
+	case DoReserve:
+		n := t.wqes()
+		if !t.room(n) {
+			return false
+		}
+		t.base = q.reserved
+		q.reserved += uint32(n)
+		t.end = q.reserved
+		t.word(s)
+	case DoPublish:
+		if q.ready != t.base {
+			q.turns = append(q.turns, t)
 			t.state = parked
+			return false
+		}
+		t.publish(s)
+	case DoDecide:
+		for range s.N {
+			t.spend(s.Stage, t.sm.Draw(cfg.L2Load))
+		}
+		if !t.mustRing() {
+			t.skipTo(doEnd)
+		}
+	case DoMax:
+		t.word(s)
+		if int32(t.end-q.rung) <= 0 {
+			t.skipTo(DoUnlock)
+			break
+		}
+		q.rung = t.end
+	case DoPollCQ:
+		t.pollCQ(s)
+		return false
+	case doSend:
+		if p.ringer == nil {
+			t.spend(s.Stage, p.node.NIC.DoorbellStall())
+			if t.ahead() {
+				return false
+			}
+		}
+		if p.cfg.Library != LibBare {
+			t.tell(s)
+			break
+		}
+		if !t.room(t.wqes()) {
 			return false
 		}
 		t.send()
@@ -195,7 +288,7 @@ func (t *poster) stores() bool { return true }
 
 // wqes is the number of WQEs of a batch.
 func (t *poster) wqes() int {
-	if t.path.msg.Signal != SignalNone {
+	if t.msg.Signal != SignalNone {
 		return 2 * t.path.batch
 	}
 	return t.path.batch
@@ -205,7 +298,33 @@ func (t *poster) wqes() int {
 // write to the doorbell register on its way.
 func (t *poster) send() {
 	p, q := t.path, t.queue
-	m := p.msg
+	t.fill()
+	q.since += p.batch
+	if p.cfg.Posting == PostHandoff && q.since < p.cfg.RingUnit {
+		return
+	}
+	q.since = 0
+	t.ring(q.qp.Head())
+}
+
+// ring has the posted write to the doorbell register on its way, or leaves the
+// index to the CPU thread that rings.
+func (t *poster) ring(head uint32) {
+	p := t.path
+	switch {
+	case p.ringer == nil:
+		p.node.Bus.Write(pcie.GPU, pcie.NIC, 8, t.c, p.kinds[stage.PCIeDoorbell], t.queue.qp.Doorbell(), head)
+	case p.cfg.SlotIn == pcie.GPU:
+		p.ringer.written(t.queue, head, t.c)
+	default: // an atomic on host memory: read, modify, write
+		p.node.Bus.Read(pcie.GPU, pcie.Host, 8, t.c, p.kinds[stage.PCIeNotify], slotRead{t.queue}, head)
+	}
+}
+
+// fill has the batch's WQEs in the send queue.
+func (t *poster) fill() {
+	p, q := t.path, t.queue
+	m := t.msg
 	visible := t.t
 	if !p.cfg.Ordered() {
 		visible = t.built.Add(t.sm.Draw(t.sm.Config().StoreVisible))
@@ -219,10 +338,12 @@ func (t *poster) send() {
 	if m.Signal == SignalAtomic {
 		sig.Opcode, sig.Inline = nic.FetchAdd, false
 	}
+	each := p.cfg.Library == LibDOCA || p.cfg.Library == LibDeepEP // every WQE asks for a CQE
+	w.Signaled, sig.Signaled = each, each
 	for i := range p.batch {
 		if i == p.batch-1 { // one CQE retires the batch
 			sig.Signaled, sig.Land = true, t.land
-			w.Signaled, w.Land = m.Signal == SignalNone, t.land
+			w.Signaled, w.Land = each || m.Signal == SignalNone, t.land
 			if m.Signal != SignalNone {
 				w.Land = nil
 			}
@@ -232,20 +353,14 @@ func (t *poster) send() {
 			q.qp.Post(sig)
 		}
 	}
-	t.due.push(q.qp.Head())
-	q.since += p.batch
-	if p.cfg.Posting == PostHandoff && q.since < p.cfg.RingUnit {
-		return
-	}
-	q.since = 0
-	p.node.Bus.Write(pcie.GPU, pcie.NIC, 8, t.c, p.kinds[stage.PCIeDoorbell], q.qp.Doorbell(), q.qp.Head())
+	t.due.push(batch{q, q.qp.Head()})
 }
 
 // Done is a CQE, visible in the completion queue.
 func (q *queue) Done(completed uint32, c sim.Cause) {
 	for i := 0; i < len(q.polls); {
 		t := q.polls[i]
-		if int32(completed-*t.due.front()) < 0 {
+		if int32(completed-t.due.front().upto) < 0 {
 			i++
 			continue
 		}
@@ -254,16 +369,33 @@ func (q *queue) Done(completed uint32, c sim.Cause) {
 		t.found(c)
 	}
 	q.last.upto, q.last.cause = completed, c
-	for len(q.room) > 0 && q.qp.Free() >= q.room[0].wqes() {
-		t := q.room[0]
-		q.room = q.room[:copy(q.room, q.room[1:])]
+	for q.room.len() > 0 && q.hasRoom((*q.room.front()).wqes()) {
+		t := q.room.pop()
+		t.granted = t.wqes()
+		q.granted += t.granted
 		t.waited(stage.GPUReserve, c.Op)
 		t.env.Eng.At(t.t, t.h, 0)
 	}
 }
 
-// AwaitCompletion polls the CQ for the oldest batch.
+// AwaitCompletion polls the CQ for the oldest batch, by the library's routine.
 func (t *poster) AwaitCompletion(c sim.Cause) {
+	b := t.due.front()
+	if p := t.path; p.insist != nil && int32(b.upto-b.queue.rung) > 0 {
+		t.queue, t.end, t.doing = b.queue, b.upto, insisting
+		t.start(c, p.insist)
+		return
+	}
+	t.await(c)
+}
+
+func (t *poster) await(c sim.Cause) {
+	b := t.due.front()
+	if w := t.path.waits; w != nil {
+		t.doing = quieting
+		t.start(c, w[b.queue.index])
+		return
+	}
 	t.c = c
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
@@ -277,7 +409,7 @@ func (t *poster) AwaitCompletion(c sim.Cause) {
 	if t.state != pollingHost {
 		t.state = polling
 	}
-	t.queue.polls = append(t.queue.polls, t)
+	b.queue.polls = append(b.queue.polls, t)
 }
 
 // found has the CQE that the thread polls for.
@@ -286,18 +418,24 @@ func (t *poster) found(c sim.Cause) {
 		t.hostArrived(c)
 		return
 	}
-	t.look(stage.GPUPoll, c, seen)
+	next := seen
+	if t.doing == quieting {
+		next = running
+	}
+	t.look(stage.GPUPoll, c, next)
 }
 
 // Retire takes the oldest batch off if its CQE is visible; own's operation has
 // waited for it until now.
 func (t *poster) Retire(own sim.Cause) (sim.Cause, bool) {
-	q := t.queue
-	if t.due.len() == 0 || int32(q.qp.Completed()-*t.due.front()) < 0 {
+	if t.due.len() == 0 {
 		return own, false
 	}
-	upto := t.due.pop()
-	if q.last.upto == upto {
+	q := t.due.front().queue
+	if int32(q.qp.Completed()-t.due.front().upto) < 0 {
+		return own, false
+	}
+	if upto := t.due.pop().upto; q.last.upto == upto {
 		own = join(t.env.Rec, own, q.last.cause, t.kinds[stage.GPUPoll], t.env.Eng.Now())
 	}
 	return t.caughtUp(own), true

@@ -19,8 +19,29 @@ type Node struct {
 	GPU   *gpu.Config
 	// Core returns the core of the node's proxy worker i.
 	Core func(i int) *cpu.Core
+	// readers are GPU threads that read host memory, one read after the other.
+	readers int
+	read    sim.Duration // an idle read of host memory by the GPU
 	// Rand serves the GPU threads' prices that are distributions.
 	Rand *rand.Rand
+}
+
+// hostRead is the idle time of a GPU's read of host memory.
+func (n *Node) hostRead() sim.Duration {
+	if n.read == 0 {
+		n.read = n.Bus.RoundTrip(pcie.GPU, pcie.Host, 8)
+	}
+	return n.read
+}
+
+// readWait is how long a read of host memory waits before it leaves: those of
+// all readers share the GPU's read tags.
+func (n *Node) readWait() sim.Duration {
+	tags := n.Bus.Tags(pcie.GPU)
+	if n.readers <= tags {
+		return 0
+	}
+	return n.hostRead() * sim.Duration(n.readers-tags) / sim.Duration(tags)
 }
 
 // Env is what all agents of a run share.

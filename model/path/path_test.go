@@ -106,12 +106,13 @@ func TestProxyProgram(t *testing.T) {
 		cfg  path.Proxy
 		want string
 	}{
-		{"single producer", path.Proxy{Handoff: path.HandoffSingleProducer, Counts: path.Counts{Calls: 1, ConstLoads: 2, DescriptorSt: 1}}, "each: call; load, read-only x2; build; store, host"},
+		{"single producer", path.Proxy{Handoff: path.HandoffSingleProducer, Counts: path.Counts{Calls: 1, ConstLoads: 2}}, "each: call; load, read-only x2; build; store, host"},
 		{"general", path.Proxy{Handoff: path.HandoffGeneral, Counts: path.Counts{Calls: 1, StateLoads: 2, RingLoads: 1, Atomics: 1, HostLoads: 2}}, "each: call; load, L1 x2; load, L1; atomic; load, host x2; build; fence system; store, host"},
 		{"general, nothing counted", path.Proxy{Handoff: path.HandoffGeneral}, "each: atomic; load, host; build; fence system; store, host"},
 	} {
+		tt.cfg.DescriptorBytes = 16
 		want := []string{"before: ", tt.want, "after: "}
-		if diff := cmp.Diff(want, steps(tt.cfg.Program())); diff != "" {
+		if diff := cmp.Diff(want, steps(tt.cfg.Program(path.Message{Bytes: 8}))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -119,7 +120,7 @@ func TestProxyProgram(t *testing.T) {
 
 func TestWorkerSteps(t *testing.T) {
 	stages := func(x path.Proxy) (out []stage.Stage) {
-		for _, s := range x.Worker(&cpu.Config{}) {
+		for _, s := range x.Worker(&cpu.Config{}, path.Message{Bytes: 8}) {
 			out = append(out, s.Stage)
 		}
 		return out
@@ -382,10 +383,13 @@ func TestRoom(t *testing.T) {
 func (r *rig) proxy(t interface{ Fatal(...any) }, change func(*path.Proxy)) *path.ProxyPath {
 	x := path.Proxy{
 		Handoff: path.HandoffSingleProducer, Workers: 1, Rings: 1, Chain: 1, Depth: 16, Inline: true, ValueBytes: 8, BlueFlame: true, CompletionIn: pcie.GPU, Payload: pcie.GPU,
-		DescriptorBytes: 16,
+		DescriptorBytes: 16, CQBatch: 1, PublishEvery: 1,
 	}
 	if change != nil {
 		change(&x)
+	}
+	if x.Burst == 0 {
+		x.Burst = x.Chain
 	}
 	p, err := path.NewProxy(r.env, 0, 1, x, path.Message{Bytes: 8}, 1)
 	if err != nil {
@@ -425,8 +429,8 @@ func TestIdleWorker(t *testing.T) {
 			stage.CPUDequeue: 90 + 12, stage.CPUPost: 20 + 16, stage.CPURing: 150, stage.CPUPoll: 90 + 23, stage.CPUPublish: 8, stage.GPUBuild: 26, stage.GPURing: 8,
 		}
 		priced := map[stage.Stage]sim.Duration{}
-		x := path.Proxy{BlueFlame: true, CompletionIn: pcie.GPU}
-		for _, s := range x.Worker(r.cpu)[1:] {
+		x := path.Proxy{BlueFlame: true, CompletionIn: pcie.GPU, DescriptorBytes: 16}
+		for _, s := range x.Worker(r.cpu, path.Message{Bytes: 8})[1:] {
 			priced[s.Stage] += s.Price
 		}
 		for s, d := range priced {

@@ -1,9 +1,7 @@
 package path
 
 import (
-	"gdisim/model/cpu"
 	"gdisim/model/gpu"
-	"gdisim/model/nic"
 	"gdisim/model/pcie"
 	"gdisim/sim"
 	"gdisim/stage"
@@ -20,35 +18,56 @@ type ProxyPath struct {
 	batch   int
 	kinds   *kindTable
 	prog    []Step
+	plain   []Step // of messages without a signal
+	quiet   []Step // what a waiting thread does before it polls
+	after   []Step // and after
 	workers []*worker
 	rings   []*ring
+	lock    sim.Server // of all workers, where they share one
 }
 
-// ring is a descriptor ring with its completion counter.
+// ring is a descriptor ring with its progress counter.
 type ring struct {
 	path     *ProxyPath
 	worker   *worker
 	index    int // among the worker's rings
 	enqueued uint32
-	taken    uint32
+	taken    uint32 // descriptors that the worker has read
 	visible  fifo[descriptor]
-	done     uint32 // completion counter as the GPU may see it
+	requests fifo[request]
+	done     uint32 // progress counter as the GPU may see it
 	last     sim.Cause
 	polls    []*producer
-	room     []*producer
+	room     fifo[*producer] // waiting for a slot
+	granted  int             // slots promised to threads that waited
 }
 
 // descriptor is a request as the worker sees it.
 type descriptor struct {
 	cause sim.Cause
 	land  sim.Sink
+	at    sim.Time  // when it became visible
+	plain bool      // without the signal that other messages of the path have
+	quiet *producer // who waits for the answer, if it is no message
+}
+
+// request asks for an answer once everything up to a slot has completed.
+type request struct {
+	upto  uint32
+	cause sim.Cause
+	from  *producer
 }
 
 // NewProxy sets the path up on node towards peer, with cfg.Rings rings shared
 // out over cfg.Workers workers of one QP each.
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
-	p.prog = bind(cfg.Program(), m, batch, false)
+	p.prog = bind(cfg.Program(m), m, batch, false)
+	bare := m
+	bare.Signal = SignalNone
+	p.plain = bind(cfg.Program(bare), bare, batch, false)
+	before, after := cfg.QuietProgram()
+	p.quiet, p.after = bind(Program{Each: before}, m, 1, false), after
 	for i := range cfg.Workers {
 		w := &worker{path: p, core: p.node.Core(i)}
 		qp, err := p.node.NIC.NewQP(peer, pcie.Host, cqe{w})
@@ -66,26 +85,68 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 		p.rings = append(p.rings, r)
 	}
 	for _, w := range p.workers {
-		w.begin()
+		w.idle()
 	}
 	return p, nil
+}
+
+// perMessage is the number of WQEs of a message.
+func (p *ProxyPath) perMessage() int {
+	if p.msg.Signal == SignalWrite || p.msg.Signal == SignalAtomic {
+		return 2
+	}
+	return 1
 }
 
 // producer is a GPU thread of this path.
 type producer struct {
 	thread
-	path *ProxyPath
-	ring *ring
-	land sim.Sink
-	due  fifo[uint32]
+	path    *ProxyPath
+	ring    *ring
+	land    sim.Sink
+	due     fifo[uint32]
+	post    []Step
+	plain   bool // its messages have no signal
+	doing   purpose
+	granted bool // a slot was freed for the thread that waits for room
+	answer  struct {
+		came  bool
+		cause sim.Cause
+	}
 }
+
+// purpose is what the program that a producer runs is for.
+type purpose uint8
+
+const (
+	posting purpose = iota
+	quieting
+	settling  // what follows the poll of a quiet
+	insisting // a GPU thread rings for a post that nobody has rung for
+)
 
 // NewThread adds a thread on the SM that enqueues to ring.
 func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
-	t := &producer{path: p, ring: p.rings[ring]}
+	t := &producer{path: p, ring: p.rings[ring], post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
-	t.acquires = p.cfg.Handoff == HandoffGeneral
+	t.acquires = p.cfg.Handoff != HandoffSingleProducer
 	return t
+}
+
+// Plain makes the thread's messages plain ones, whatever signal others of the
+// path have: it is background load.
+func (t *producer) Plain() {
+	t.plain = true
+	t.post = t.path.plain
+}
+
+// message returns what the thread sends.
+func (t *producer) message() Message {
+	m := t.path.msg
+	if t.plain {
+		m.Signal = SignalNone
+	}
+	return m
 }
 
 // SendTo lets the thread's messages land at a thread of the peer.
@@ -98,9 +159,14 @@ func (t *producer) Batch() int { return t.path.batch }
 func (t *producer) ReplyAfterCompletion() bool { return t.path.cfg.ReplyAfterCompletion }
 
 // Post enqueues one batch of descriptors.
-func (t *producer) Post(c sim.Cause) { t.start(c, t.path.prog) }
+func (t *producer) Post(c sim.Cause) {
+	t.doing = posting
+	t.start(c, t.post)
+}
 
 func (t *producer) rings(*Step) bool { return true }
+
+func (t *producer) stores() bool { return false }
 
 func (t *producer) shared(s *Step) bool {
 	p, r := t.path, t.ring
@@ -110,18 +176,37 @@ func (t *producer) shared(s *Step) bool {
 	case DoHostLoad:
 		t.loadHost(s.Stage)
 		return false
+	case DoHostAtomic:
+		// The word's new value is on its way to the worker while the thread
+		// waits for the old one.
+		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, r.enqueued)
+		t.loadHost(s.Stage)
+		return false
 	case doSend:
-		if int(r.enqueued-r.done) >= p.cfg.Depth {
-			r.room = append(r.room, t)
+		if !t.granted && (r.room.len() > 0 || r.free() <= 0) {
+			r.room.push(t)
+			if p.cfg.CompletionIn == pcie.Host {
+				t.host.next = running
+				t.pollHost(stage.GPUReserve, false)
+				return false
+			}
 			t.state = parked
 			return false
 		}
+		if t.granted {
+			t.granted = false
+			r.granted--
+		}
 		r.enqueued++
-		last := t.pc == len(t.prog)-1
-		if last {
+		bytes := p.cfg.DescriptorBytes
+		if t.doing == quieting {
+			p.node.Bus.Write(pcie.GPU, pcie.Host, bytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, 1)
+			return true
+		}
+		if t.pc == len(t.prog)-1 {
 			t.due.push(r.enqueued)
 		}
-		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.DescriptorBytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
 	}
 	return true
 }
@@ -129,15 +214,34 @@ func (t *producer) shared(s *Step) bool {
 type arrival struct{ *producer }
 
 // Done is a descriptor visible in the ring.
-func (a arrival) Done(_ uint32, c sim.Cause) {
+func (a arrival) Done(quiet uint32, c sim.Cause) {
 	r := a.ring
-	r.visible.push(descriptor{cause: c, land: a.land})
+	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
+	if quiet != 0 {
+		d.quiet = a.producer
+	}
+	r.visible.push(d)
 	r.worker.notice(r.index)
 }
 
-// AwaitCompletion polls the completion counter for the oldest batch.
+type asked struct{ *producer }
+
+// Done is a quiet request visible to the worker.
+func (q asked) Done(upto uint32, c sim.Cause) {
+	r := q.ring
+	r.requests.push(request{upto, c, q.producer})
+	r.worker.notice(r.index)
+}
+
+// AwaitCompletion learns of the oldest batch's completion: by the progress
+// counter, or by the stack's quiet, which tells of all.
 func (t *producer) AwaitCompletion(c sim.Cause) {
 	t.c = c
+	if p := t.path; p.cfg.Quiet != QuietCounter && !p.cfg.Stream {
+		t.doing, t.answer.came = quieting, false
+		t.start(c, p.quiet)
+		return
+	}
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.CompletionIn == pcie.Host {
@@ -151,6 +255,40 @@ func (t *producer) AwaitCompletion(c sim.Cause) {
 		t.state = polling
 	}
 	t.ring.polls = append(t.ring.polls, t)
+}
+
+// ended goes from the quiet's steps to its poll, and from those after it to
+// the client.
+func (t *producer) ended() bool {
+	switch t.doing {
+	case posting:
+		return true
+	case quieting:
+		t.host.next = seen
+		if len(t.path.after) > 0 {
+			t.prog, t.pc, t.doing = t.path.after, 0, settling
+			t.host.next = running
+		}
+		t.pollHost(stage.GPUPoll, t.answer.came)
+		if t.answer.came {
+			t.hostArrived(t.answer.cause)
+		}
+	case settling:
+		t.client.Completed(t.c)
+	}
+	return false
+}
+
+// answered has the worker's answer to a quiet in host memory.
+func (t *producer) answered(c sim.Cause) {
+	for t.due.len() > 0 {
+		t.due.pop()
+	}
+	if t.answer.came = true; t.state == pollingHost {
+		t.hostArrived(c)
+		return
+	}
+	t.answer.cause = c
 }
 
 func (t *producer) found(c sim.Cause) {
@@ -173,9 +311,7 @@ func (t *producer) Retire(own sim.Cause) (sim.Cause, bool) {
 	return t.caughtUp(own), true
 }
 
-func (t *producer) stores() bool { return false }
-
-// Done is the completion counter, visible where the GPU polls it.
+// Done is the progress counter, visible where the GPU polls it.
 func (r *ring) Done(done uint32, c sim.Cause) {
 	r.done, r.last = done, c
 	for i := 0; i < len(r.polls); {
@@ -188,265 +324,21 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 		t.due.pop()
 		t.found(c)
 	}
-	for len(r.room) > 0 && int(r.enqueued-r.done) < r.path.cfg.Depth {
-		t := r.room[0]
-		r.room = r.room[:copy(r.room, r.room[1:])]
-		t.waited(stage.GPUReserve, c.Op)
-		t.env.Eng.At(t.t, t.h, 0)
-		break // it takes the slot when it resumes; the next counter wakes the next
-	}
-}
-
-// worker is a proxy thread: it looks at its rings and its CQ in turn, for ever.
-type worker struct {
-	path  *ProxyPath
-	core  *cpu.Core
-	qp    *nic.QP
-	rings []*ring
-	h     sim.HandlerID
-
-	cqes   fifo[completion]
-	chains fifo[chain]
-
-	pos    int   // what the pass looks at next: a ring, or the CQ behind them
-	owed   *ring // found the send queue full: the next free slot is its own
-	state  workerState
-	idleAt sim.Time     // when a pass began that has found nothing so far
-	pass   sim.Duration // length of such a pass
-	check  sim.Duration // of one ring's part in it
-	timer  sim.TimerID
-	timed  bool
-	next   sim.Time
-	cause  sim.Cause // of what the worker is about to send
-	blue   bool
-	busy   sim.Duration
-	last   sim.Op // whom it worked for last
-	ring   *ring
-	count  uint32
-}
-
-type workerState uint8
-
-const (
-	workerIdle workerState = iota
-	workerLooking
-	workerPosting    // the doorbell leaves at the event
-	workerPublishing // the completion counter leaves at the event
-)
-
-type completion struct {
-	upto  uint32
-	cause sim.Cause
-}
-
-// chain is one ibv_post_send call: what its CQE completes.
-type chain struct {
-	upto  uint32
-	ring  *ring
-	count uint32 // the ring's counter behind it
-}
-
-func (w *worker) begin() {
-	cfg := w.core.Config()
-	w.check = cfg.Check.Mean()
-	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*w.check+cfg.PollEmpty.Mean())
-}
-
-// notice is called when something became visible at position pos of the pass.
-// An idle worker finds it when its pass comes by.
-func (w *worker) notice(pos int) {
-	if w.state != workerIdle {
-		return
-	}
-	now := w.path.env.Eng.Now()
-	at := w.idleAt.Add(sim.Duration(pos+1) * w.check)
-	if now > at {
-		k := (now.Sub(at) + w.pass - 1) / w.pass
-		at = at.Add(k * w.pass)
-	}
-	at = w.core.Available(at)
-	if w.timed {
-		if w.next <= at {
-			return
-		}
-		w.path.env.Eng.Cancel(w.timer)
-	}
-	w.timed, w.next = true, at
-	w.pos = pos
-	w.timer = w.path.env.Eng.Timer(at, w.h, 0)
-}
-
-type cqe struct{ *worker }
-
-// Done is a CQE visible in the worker's CQ.
-func (q cqe) Done(upto uint32, c sim.Cause) {
-	q.cqes.push(completion{upto, c})
-	q.notice(len(q.rings))
-}
-
-type act struct{ *worker }
-
-// Handle goes on with the pass.
-func (a act) Handle(uint32) {
-	w := a.worker
-	bus := w.path.node.Bus
-	switch w.state {
-	case workerIdle:
-		w.timed = false
-		w.state = workerLooking
-	case workerLooking:
-	case workerPosting:
-		sink, bytes := w.qp.Doorbell(), int64(8)
-		if w.blue {
-			sink, bytes = w.qp.BlueFlame(), w.size()
-		}
-		w.state = workerLooking
-		bus.Write(pcie.CPU, pcie.NIC, bytes, w.cause, w.path.kinds[stage.PCIeDoorbell], sink, w.qp.Head())
-	case workerPublishing:
-		w.state = workerLooking
-		if w.path.cfg.CompletionIn == pcie.GPU {
-			bus.Write(pcie.CPU, pcie.GPU, 8, w.cause, w.path.kinds[stage.PCIeNotify], w.ring, w.count)
-		} else {
-			w.ring.Done(w.count, w.cause)
-		}
-	}
-	w.look()
-}
-
-func (w *worker) size() int64 {
-	e := w.wqe(sim.Cause{}, nil)
-	return e.Size()
-}
-
-// look goes through the pass from pos on until it finds work, or idles.
-func (w *worker) look() {
-	cfg := w.core.Config()
-	now := w.path.env.Eng.Now()
-	t := now
-	for range len(w.rings) + 1 {
-		if w.pos == len(w.rings) {
-			if w.cqes.len() > 0 {
-				w.reap(t)
-				return
-			}
-			w.pos = 0
-			t = t.Add(w.core.Draw(cfg.PollEmpty) + w.core.Draw(cfg.Loop))
+	for r.room.len() > 0 && r.free() > 0 {
+		t := r.room.pop()
+		t.granted = true
+		r.granted++
+		if t.state == pollingHost {
+			t.hostArrived(c)
 			continue
 		}
-		r := w.rings[w.pos]
-		if r.visible.len() > 0 && (w.owed == nil || w.owed == r) {
-			if w.qp.Free() >= w.path.perMessage() {
-				w.owed = nil
-				w.serve(r, t)
-				return
-			}
-			w.owed = r
-		}
-		w.pos++
-		t = t.Add(w.core.Draw(cfg.Check))
+		t.waited(stage.GPUReserve, c.Op)
+		t.env.Eng.At(t.t, t.h, 0)
 	}
-	w.state = workerIdle
-	w.pos = 0
-	w.idleAt = now
 }
 
-// run lets the worker work from t on, and charges it.
-func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
-	w.busy += d
-	return w.core.Run(t, d)
-}
-
-// wqe returns the WQE of a descriptor.
-func (w *worker) wqe(c sim.Cause, land sim.Sink) nic.WQE {
-	p := w.path
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: pcie.GPU, Cause: c, Land: land}
-	if p.msg.Get {
-		e.Opcode = nic.RDMARead
-	}
-	return e
-}
-
-// perMessage is the number of WQEs of a message.
-func (p *ProxyPath) perMessage() int {
-	if p.msg.Signal != SignalNone {
-		return 2
-	}
-	return 1
-}
-
-// serve posts up to a chain of the ring's descriptors with one doorbell.
-func (w *worker) serve(r *ring, t sim.Time) {
-	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
-	perMessage := p.perMessage()
-	n := min(r.visible.len(), p.cfg.Chain, w.qp.Free()/perMessage)
-	lines := 1 + p.cfg.TailLines + (n-1)*int(p.cfg.DescriptorBytes)/64
-	var deq, post sim.Duration
-	for range lines {
-		deq += w.core.Draw(cfg.Miss)
-	}
-	for range n {
-		deq += w.core.Draw(cfg.Dequeue)
-		for range perMessage {
-			post += w.core.Draw(cfg.Build)
-		}
-	}
-	post += w.core.Draw(cfg.Post)
-	t0, t1 := w.run(t, deq)
-	_, t2 := w.run(t1, post)
-	_, t3 := w.run(t2, w.core.Draw(cfg.Flush))
-	for i := range n {
-		d := r.visible.pop()
-		k := p.kinds[stage.CPUDequeue]
-		k.Wait = uint8(stage.CPUWait)
-		c := rec.Span(d.cause, k, t0, t1, w.last)
-		c = rec.Span(c, p.kinds[stage.CPUPost], t1, t2, 0)
-		c = rec.Span(c, p.kinds[stage.CPURing], t2, t3, 0)
-		e := w.wqe(c, d.land)
-		last := i == n-1
-		if p.msg.Signal != SignalNone {
-			sig := e
-			sig.Bytes, sig.Inline, sig.Signaled = 8, true, last
-			if p.msg.Signal == SignalAtomic {
-				sig.Opcode, sig.Inline = nic.FetchAdd, false
-			}
-			e.Land = nil
-			w.qp.Post(e)
-			w.qp.Post(sig)
-		} else {
-			e.Signaled = last
-			w.qp.Post(e)
-		}
-		w.cause = c
-	}
-	w.last = w.cause.Op
-	w.blue = p.cfg.BlueFlame && n*perMessage == 1 && w.size() <= p.env.BlueFlame
-	r.taken += uint32(n)
-	w.chains.push(chain{upto: w.qp.Head(), ring: r, count: r.taken})
-	w.state = workerPosting
-	w.pos++
-	p.env.Eng.At(t3, w.h, 0)
-}
-
-// reap takes one CQE and publishes what it completes.
-func (w *worker) reap(t sim.Time) {
-	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
-	e := w.cqes.pop()
-	d := w.core.Draw(cfg.Miss) + w.core.Draw(cfg.PollCQE)
-	for range p.cfg.Rewrites {
-		d += w.core.Draw(cfg.Rewrite)
-	}
-	t0, t1 := w.run(t, d)
-	_, t2 := w.run(t1, w.core.Draw(cfg.Publish))
-	k := p.kinds[stage.CPUPoll]
-	k.Wait = uint8(stage.CPUWait)
-	c := rec.Span(e.cause, k, t0, t1, w.last)
-	w.cause = rec.Span(c, p.kinds[stage.CPUPublish], t1, t2, 0)
-	w.last = w.cause.Op
-	ch := w.chains.pop()
-	w.ring, w.count = ch.ring, ch.count
-	w.state = workerPublishing
-	p.env.Eng.At(t2, w.h, 0)
-}
+// free is the number of slots that are neither used nor promised.
+func (r *ring) free() int { return r.path.cfg.Depth - int(r.enqueued-r.done) - r.granted }
 
 // Busy returns the time that the workers spent on work, polling left out.
 func (p *ProxyPath) Busy() sim.Duration {

@@ -1,7 +1,6 @@
 package path
 
 import (
-	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/model/pcie"
 	"gdisim/sim"
@@ -13,35 +12,47 @@ type Action uint8
 
 // The actions of a GPU thread.
 const (
-	DoCall      Action = iota // call and return
-	DoConst                   // loads of read-mostly state that stay in a read-only cache
-	DoLoad                    // dependent loads through L1
-	DoReload                  // values that must be loaded again if L1 was invalidated
-	DoCheck                   // start a fresh L2 load that the following work does not need yet
-	DoSettle                  // wait for that load
-	DoFresh                   // fresh L2 load, waited for
-	DoAtomic                  // atomic with result on GPU memory
-	DoBuild                   // store a WQE or descriptor
-	DoInline                  // copy the payload into the WQE
-	DoSyncWarp                // lanes of a warp wait for each other
-	DoFence                   // fence or release
-	DoAcquire                 // acquire
-	DoRecord                  // doorbell record store
-	DoRing                    // doorbell store
-	DoHostLoad                // load from host memory
-	DoHostStore               // posted store to host memory
-	DoLock                    // take the queue's lock
-	DoUnlock                  // release it
-	DoAwaitTurn               // wait until all earlier slots are published
-	DoPassTurn                // let the next one publish
-	doSend                    // the posted write that the store before became leaves the SM
+	DoCall       Action = iota // call and return
+	DoConst                    // loads of read-mostly state that stay in a read-only cache
+	DoLoad                     // dependent loads through L1
+	DoReload                   // values that must be loaded again if L1 was invalidated
+	DoCheck                    // start a fresh L2 load that the following work does not need yet
+	DoSettle                   // wait for that load
+	DoFresh                    // fresh L2 load, waited for
+	DoAtomic                   // atomic with result on GPU memory
+	DoBuild                    // store a WQE or descriptor
+	DoInline                   // copy the payload into the WQE
+	DoSyncWarp                 // lanes of a warp wait for each other
+	DoFence                    // fence or release
+	DoAcquire                  // acquire
+	DoRecord                   // doorbell record store
+	DoRing                     // doorbell store
+	DoHostLoad                 // load from host memory
+	DoHostAtomic               // atomic on host memory: a PCIe round trip
+	DoStores                   // stores to the thread's own memory that the next fence finds outstanding
+	DoHostStore                // posted store to host memory
+	DoLock                     // take the queue's lock
+	DoUnlock                   // release it
+	DoAwaitTurn                // wait until all earlier slots are published
+	DoPassTurn                 // let the next one publish
+	DoReserve                  // take slots of the send queue; waits while it is full
+	DoPublish                  // put the slots before the NIC, in order of reservation
+	DoDecide                   // look whether this post must ring; if not, it is over
+	DoMax                      // raise the producer index; if it is no lower already, go to the unlock
+	DoSlot                     // leave the index to the CPU thread that rings
+	DoPollCQ                   // poll the CQ until the awaited CQE shows
+	DoVisit                    // look at a queue that has nothing outstanding
+	DoReadOnly                 // loads through the read-only path, which no acquire makes cold
+	doEnd                      // no step: where a program ends
+	doSend                     // the posted write that the store before became leaves the SM
 )
 
 var actionNames = [...]string{
 	DoCall: "call", DoConst: "load, read-only", DoLoad: "load, L1", DoReload: "reload if cold", DoCheck: "load, L2 (async)", DoSettle: "wait for it",
 	DoFresh: "load, L2", DoAtomic: "atomic", DoBuild: "build", DoInline: "inline copy", DoSyncWarp: "syncwarp", DoFence: "fence", DoAcquire: "acquire",
-	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
-	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", doSend: "",
+	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostAtomic: "atomic, host", DoStores: "stores, local", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
+	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", DoReserve: "reserve", DoPublish: "publish", DoDecide: "must it ring", DoMax: "atomic max",
+	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoVisit: "visit idle queue", DoReadOnly: "load, nc", doEnd: "", doSend: "",
 }
 
 // String returns the action's name.
@@ -143,33 +154,40 @@ type Signal uint8
 
 // The signals.
 const (
-	SignalNone   Signal = iota // the receiver polls the data
-	SignalWrite                // a second, inline write
-	SignalAtomic               // a fetch-add by the NIC
+	SignalNone      Signal = iota // the receiver polls the data
+	SignalWrite                   // a second, inline write
+	SignalAtomic                  // a fetch-add by the NIC
+	SignalImmediate               // an immediate in the write: a CQE at the receiver's CPU
 )
 
 // Counts are the step counts of a stack's post, each with its source in the
 // stack's file.
 type Counts struct {
-	Calls        int // functions that are not inlined
-	StateLoads   int // dependent loads of queue state through L1
-	ConstLoads   int // loads of read-mostly state
-	RingLoads    int // dependent loads of shared ring bookkeeping (general hand-off)
-	Atomics      int // slot reservation (general hand-off, cooperative posting)
-	HostLoads    int // loads of the host's progress (general hand-off)
-	DescriptorSt int // 16-byte stores per descriptor
+	Calls       int // functions that are not inlined
+	StateLoads  int // dependent loads of queue state through L1
+	ConstLoads  int // loads of read-mostly state
+	RingLoads   int // dependent loads of shared ring bookkeeping (general hand-off)
+	Atomics     int // slot reservation (general hand-off, cooperative posting)
+	HostLoads   int // loads of the host's progress (general hand-off)
+	Stores      int // stores to local memory that the hand-off's first fence finds outstanding
+	ColdLines   int // lines that a library loads in turn once its L1 was invalidated
+	PublicCalls int // calls of the public entry
+	PublicLines int // lines that the public entry loads beside
+	TurnRounds  int // rounds of compare-and-swap from a publication to that of a poster that waits for its turn
 }
 
 // Doorbell configures the path whose GPU thread rings.
 type Doorbell struct {
-	Fence    Fence
-	Record   bool // a doorbell record is written
-	Inline   bool
-	Posting  Posting
-	Queues   pcie.Unit // GPU or Host: where SQ, CQ and record live
-	Payload  pcie.Unit
-	Counts   Counts
-	RingUnit int // WQEs per doorbell when slots are handed on
+	Protocol
+	Fence      Fence
+	Record     bool // a doorbell record is written
+	Inline     bool
+	InRegister bool // the payload is an argument of the call
+	Posting    Posting
+	Queues     pcie.Unit // GPU or Host: where SQ, CQ and record live
+	Payload    pcie.Unit
+	Counts     Counts
+	RingUnit   int // WQEs per doorbell when slots are handed on
 }
 
 // inline reports whether the payload travels in the WQE.
@@ -208,6 +226,9 @@ func (p *Program) Steps() []Step {
 // Program lists the steps of a post. checks says that a free slot must be
 // looked up, as with many outstanding.
 func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
+	if d.Library != LibBare {
+		return d.library(m, inlineLimit)
+	}
 	var p Program
 	add := func(list *[]Step, s Step) { *list = append(*list, s) }
 	before, each, after := &p.Before, &p.Each, &p.After
@@ -260,7 +281,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	}
 	reload := Step{Do: DoReload, Stage: stage.GPURing, N: 1, Line: gpu.LineState, Why: "record and doorbell addresses, if the fence invalidated L1"}
 	full := d.Fence == FenceDevice || d.Fence == FenceSystem
-	if d.Record {
+	if d.Record && !d.HostRings {
 		if full {
 			add(after, reload)
 		}
@@ -279,6 +300,9 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 		ring.N = d.RingUnit
 		ring.Why = "doorbell, by the thread that crosses the batch boundary"
 	}
+	if d.HostRings {
+		ring.Do, ring.N, ring.Why = DoSlot, 1, d.slotWhy()
+	}
 	add(after, ring)
 	switch d.Posting {
 	case PostLock:
@@ -294,87 +318,6 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	return p
 }
 
-// Handoff is how a GPU thread gives a descriptor to the proxy.
-type Handoff uint8
-
-// The hand-offs.
-const (
-	HandoffGeneral        Handoff = iota // many producers: atomic slot, remote progress, system release
-	HandoffSingleProducer                // validity inside one posted 16-byte store
-)
-
-var handoffNames = [...]string{"general", "single-producer"}
-
-// ParseHandoff returns the hand-off of that name.
-func ParseHandoff(s string) (Handoff, bool) {
-	for i, n := range handoffNames {
-		if n == s {
-			return Handoff(i), true
-		}
-	}
-	return 0, false
-}
-
-// String returns the hand-off's name.
-func (h Handoff) String() string { return handoffNames[h] }
-
-// Proxy configures the path whose CPU worker posts.
-type Proxy struct {
-	Handoff      Handoff
-	Workers      int
-	Rings        int
-	Chain        int // WRs per ibv_post_send call, at most
-	Depth        int // descriptors per ring
-	Inline       bool
-	ValueBytes   int64 // largest value that a descriptor carries
-	BlueFlame    bool
-	CompletionIn pcie.Unit // Host or GPU: where the completion counter lives
-	Payload      pcie.Unit
-	// ReplyAfterCompletion: a thread waits for its own completion before it
-	// looks for the peer's reply.
-	ReplyAfterCompletion bool
-	Counts               Counts
-	DescriptorBytes      int64
-	TailLines            int // lines beside the descriptor that the worker must load
-	Rewrites             int // lines that the worker writes after the GPU has read them
-}
-
-// inlined reports whether the worker can put the payload into the WQE: the
-// descriptor must carry it.
-func (x *Proxy) inlined(m Message, limit int64) bool {
-	return x.Inline && !m.Get && m.Bytes <= min(limit, x.ValueBytes)
-}
-
-// Program lists the steps of the enqueue.
-func (x *Proxy) Program() Program {
-	var p Program
-	add := func(s Step) { p.Each = append(p.Each, s) }
-	if x.Counts.Calls > 0 {
-		add(Step{Do: DoCall, Stage: stage.GPUBuild, N: x.Counts.Calls, Why: "put, not inlined"})
-	}
-	if x.Counts.ConstLoads > 0 {
-		add(Step{Do: DoConst, Stage: stage.GPUBuild, N: x.Counts.ConstLoads, Why: "ring base and mask; the index stays in registers"})
-	}
-	if x.Counts.StateLoads > 0 {
-		add(Step{Do: DoLoad, Stage: stage.GPUBuild, N: x.Counts.StateLoads, Line: gpu.LineState, Why: "ring descriptor behind a pointer"})
-	}
-	if x.Counts.RingLoads > 0 {
-		add(Step{Do: DoLoad, Stage: stage.GPUBuild, N: x.Counts.RingLoads, Line: gpu.LineRing, Why: "shared ring bookkeeping"})
-	}
-	if x.Handoff == HandoffGeneral {
-		add(Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, x.Counts.Atomics), Why: "slot among all producers"})
-		add(Step{Do: DoHostLoad, Stage: stage.GPUReserve, N: max(1, x.Counts.HostLoads), Why: "the host's progress, over PCIe: is the slot free"})
-	}
-	add(Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "descriptor in registers"})
-	if x.Handoff == HandoffGeneral {
-		f := FenceSystemRelease.step()
-		f.Why = "st.release.sys: payload and descriptor before validity"
-		add(f)
-	}
-	add(Step{Do: DoHostStore, Stage: stage.GPURing, N: max(1, x.Counts.DescriptorSt), Why: "posted 16-byte store of the descriptor, validity inside"})
-	return p
-}
-
 // Price returns what one execution of the step costs a thread whose L1 is warm,
 // and what more it costs after an acquire or a full fence; steps that wait for
 // others or for PCIe have a price of 0 here.
@@ -385,11 +328,21 @@ func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
 		return n * c.Call.Mean(), 0
 	case DoConst:
 		return n * c.L1Hit.Mean(), 0
+	case DoReadOnly:
+		return n * c.ReadOnlyHit.Mean(), 0
 	case DoLoad:
 		return n * c.L1Hit.Mean(), c.L1Refill.Mean()
 	case DoReload:
-		return 0, c.L1Refill.Mean()
-	case DoCheck, DoFresh:
+		return 0, n * c.L1Refill.Mean()
+	case DoVisit:
+		return 2 * n * (c.L2Load.Mean() + c.L1Hit.Mean()), 0
+	case DoPollCQ:
+		return n * c.PollPeriod.Mean(), 0
+	case DoReserve, DoPublish, DoMax:
+		return min(n, 1)*c.Atomic.Mean() + max(0, n-1)*c.AtomicInterval.Mean(), 0
+	case DoSlot:
+		return c.HostStore.Mean(), 0
+	case DoCheck, DoFresh, DoDecide:
 		return n * c.L2Load.Mean(), 0
 	case DoAtomic, DoLock:
 		return n * c.Atomic.Mean(), 0
@@ -401,8 +354,12 @@ func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
 		return c.SyncWarp.Mean(), 0
 	case DoFence:
 		d := c.ReleaseGPU.Mean()
-		if s.Scope == gpu.ScopeSystem {
+		switch s.Scope {
+		case gpu.ScopeCTA:
+			return n * c.FenceCTA.Mean(), 0
+		case gpu.ScopeSystem:
 			d = c.ReleaseSystem.Mean()
+		case gpu.ScopeGPU:
 		}
 		if s.Full {
 			d += c.FullExtra.Mean()
@@ -414,45 +371,10 @@ func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
 		return c.Record.Mean(), 0
 	case DoRing:
 		return c.Ring.Mean(), 0
-	case DoHostStore:
+	case DoHostStore, DoStores:
 		return n * c.HostStore.Mean(), 0
 	case DoPassTurn:
 		return c.Turn.Mean(), 0
 	}
 	return 0, 0
-}
-
-// WorkerStep is one step of the proxy's pass, for explain.
-type WorkerStep struct {
-	Stage stage.Stage
-	What  string
-	Price sim.Duration
-	Why   string
-}
-
-// Worker lists the steps of the worker in the order it takes them.
-func (x *Proxy) Worker(c *cpu.Config) []WorkerStep {
-	out := []WorkerStep{
-		{stage.CPUWait, "look at each ring in turn", c.Check.Mean(), "nothing is told; a pass looks at every ring and at the CQ"},
-		{stage.CPUDequeue, "load the descriptor's line (missed: the GPU wrote it)", c.Miss.Mean(), "four descriptors of 16 B share a line"},
-	}
-	if x.TailLines > 0 {
-		out = append(out, WorkerStep{stage.CPUDequeue, "load the published index's line (missed)", sim.Duration(x.TailLines) * c.Miss.Mean(), "general hand-off: validity is not inside the descriptor"})
-	}
-	out = append(out, WorkerStep{stage.CPUDequeue, "check and decode", c.Dequeue.Mean(), "up to the chain limit"},
-		WorkerStep{stage.CPUPost, "ibv_post_send: WQE segments into the SQ", c.Build.Mean(), "per WR"},
-		WorkerStep{stage.CPUPost, "doorbell record", c.Post.Mean(), "compiler barrier on x86 before it"})
-	if x.BlueFlame {
-		out = append(out, WorkerStep{stage.CPURing, "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence", c.Flush.Mean(), "pushes the write-combining buffer out"})
-	} else {
-		out = append(out, WorkerStep{stage.CPURing, "sfence; 8-byte doorbell; sfence", c.Flush.Mean(), "pushes the write-combining buffer out"})
-	}
-	out = append(out, WorkerStep{stage.CPUPoll, "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", c.Miss.Mean() + c.PollCQE.Mean(), "one CQE retires its whole chain"})
-	if x.Rewrites > 0 {
-		out = append(out, WorkerStep{stage.CPUPoll, "progress line rewritten after the GPU has read it", sim.Duration(x.Rewrites) * c.Rewrite.Mean(), "general hand-off: the host's progress is read over PCIe"})
-	}
-	if x.CompletionIn == pcie.GPU {
-		return append(out, WorkerStep{stage.CPUPublish, "completion counter stored into GPU memory through BAR1", c.Publish.Mean(), "the GPU polls its own L2"})
-	}
-	return append(out, WorkerStep{stage.CPUPublish, "completion counter stored in host memory", c.Publish.Mean(), "the GPU polls it over PCIe"})
 }

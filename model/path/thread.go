@@ -30,14 +30,15 @@ type thread struct {
 	state  threadState
 
 	acquires bool
+	fences   bool     // a full fence at system scope ends the wait for a message
 	begin    sim.Time // of polling
 	inbox    fifo[sim.Cause]
 	waitData bool
 
 	host struct { // polling a word in host memory
-		arrived bool
-		at      sim.Time
-		stage   stage.Stage
+		there bool // it held what is waited for from the start
+		stage stage.Stage
+		next  threadState // when the word has been seen; idle: seen
 	}
 }
 
@@ -64,6 +65,9 @@ type actions interface {
 	// stores reports whether building leaves stores outstanding (a WQE does, a
 	// descriptor in registers does not).
 	stores() bool
+	// ended is called when the program is over; it reports whether that was a
+	// post (and not the steps of a completion routine).
+	ended() bool
 }
 
 func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
@@ -90,9 +94,8 @@ func (r resume) Handle(uint32) {
 		t.state = running
 		t.t = t.env.Eng.Now()
 		t.run()
-	case pollingHost:
-		t.state = polling
-		t.readHost()
+	case loading:
+		t.readHost(t.prog[t.pc].Stage)
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)
@@ -139,10 +142,12 @@ func (t *thread) run() {
 			t.times(s, cfg.Call)
 		case DoConst:
 			t.times(s, cfg.L1Hit)
+		case DoReadOnly:
+			t.times(s, cfg.ReadOnlyHit)
 		case DoLoad:
 			t.spend(s.Stage, t.sm.Load(s.Line, s.N))
 		case DoReload:
-			t.spend(s.Stage, t.sm.Reload(s.Line))
+			t.spend(s.Stage, t.sm.Reload(s.Line, s.N))
 		case DoCheck:
 			t.settle = t.t.Add(t.sm.Draw(cfg.L2Load))
 		case DoSettle:
@@ -166,11 +171,22 @@ func (t *thread) run() {
 			if t.acts.rings(s) {
 				t.spend(s.Stage, t.sm.Draw(cfg.Ring))
 			}
-		case DoHostStore:
+		case DoHostStore, DoSlot:
 			t.times(s, cfg.HostStore)
+		case DoStores:
+			t.times(s, cfg.HostStore)
+			t.stored = true
+		case DoVisit:
+			for range s.N {
+				t.spend(s.Stage, t.sm.Draw(cfg.L2Load)+2*t.sm.Draw(cfg.L1Hit)+t.sm.Draw(cfg.L2Load))
+			}
 		case DoFence:
 			if s.Scope == gpu.ScopeSystem && t.ahead() {
 				return
+			}
+			if s.Scope == gpu.ScopeCTA {
+				t.times(s, cfg.FenceCTA)
+				break
 			}
 			t.spend(s.Stage, t.sm.Fence(s.Scope, s.Full, t.stored, t.backlog(s.Scope)))
 			t.stored = false
@@ -188,7 +204,9 @@ func (t *thread) run() {
 		return
 	}
 	t.state = idle
-	t.client.Posted(t.c)
+	if t.acts.ended() {
+		t.client.Posted(t.c)
+	}
 }
 
 func (t *thread) times(s *Step, d sim.Delay) {
@@ -200,7 +218,7 @@ func (t *thread) times(s *Step, d sim.Delay) {
 }
 
 func (t *thread) backlog(s gpu.Scope) sim.Duration {
-	if s == gpu.ScopeGPU {
+	if s != gpu.ScopeSystem {
 		return 0
 	}
 	return t.node.Bus.Backlog(pcie.GPU)
@@ -217,9 +235,20 @@ func (t *thread) caughtUp(c sim.Cause) sim.Cause {
 func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 	now := t.env.Eng.Now()
 	t.c = join(t.env.Rec, t.c, c, t.kinds[k], now)
+	if next == running { // a step of a completion routine, whose further steps are listed
+		end := t.sm.SeenBy(t.begin, now, t.prog[t.pc].N)
+		t.c = t.env.Rec.Span(t.c, t.kinds[k], now, end, 0)
+		t.pc++
+		t.state = running
+		t.env.Eng.At(end, t.h, 0)
+		return
+	}
 	end := t.sm.Seen(t.begin, now)
 	d := t.sm.Draw(t.sm.Config().Routine)
-	if t.acquires {
+	switch {
+	case t.fences && next == seenData:
+		d += t.sm.Fence(gpu.ScopeSystem, true, false, t.backlog(gpu.ScopeSystem))
+	case t.acquires:
 		d += t.sm.Acquire()
 	}
 	end = end.Add(d)
@@ -257,55 +286,56 @@ type landing struct{ *thread }
 func (t *thread) SM() int { return t.smID }
 
 // pollHost polls a word in host memory, one PCIe read after the other, until
-// hostArrived has been called for what the read sampled. The loop's phase is
-// drawn, as that of polls in L2, unless what it waits for is there.
+// hostArrived is called for it. No event stands for the reads: their period is
+// known, and nothing ties its phase to what they wait for unless that is there.
 func (t *thread) pollHost(k stage.Stage, there bool) {
 	t.state = pollingHost
-	t.host.arrived, t.host.stage = false, k
-	var d sim.Duration
-	if !there {
-		d = t.sm.Phase(t.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8))
-	}
-	t.env.Eng.After(d, t.h, 0)
+	t.host.stage, t.host.there, t.begin = k, there, t.env.Eng.Now()
+	t.node.readers++
 }
 
-func (t *thread) readHost() {
-	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, sim.Cause{}, t.kinds[t.host.stage], hostPolled{t}, 0)
-}
-
-// hostArrived says that what the thread polls host memory for is visible now.
+// hostArrived says that what the thread polls host memory for is visible now:
+// it is seen at the end of the first read that samples it.
 func (t *thread) hostArrived(c sim.Cause) {
 	now := t.env.Eng.Now()
-	t.host.arrived, t.host.at = true, now
 	t.c = join(t.env.Rec, t.c, c, t.kinds[t.host.stage], now)
-}
-
-type hostPolled struct{ *thread }
-
-// Done is a read of the polled word.
-func (p hostPolled) Done(uint32, sim.Cause) {
-	t := p.thread
-	end := t.env.Eng.Now()
+	read := t.node.hostRead()
+	period := read + t.node.readWait()
+	t.node.readers--
+	cfg := t.sm.Config()
+	var acquire sim.Duration
 	if t.acquires {
-		end = end.Add(t.sm.Draw(t.sm.Config().HostAcquire))
+		acquire = t.sm.Draw(cfg.HostAcquire)
 	}
-	if !t.host.arrived || t.host.at > t.node.Bus.Sampled() {
-		t.state = pollingHost
-		t.env.Eng.At(end, t.h, 0)
-		return
+	end := t.begin.Add(period)
+	if !t.host.there {
+		end = max(end, now.Add(t.sm.Phase(period+acquire)+read/2))
 	}
-	end = end.Add(t.sm.Draw(t.sm.Config().Routine))
+	end = end.Add(acquire + t.sm.Draw(cfg.Routine))
 	if t.acquires {
 		end = end.Add(t.sm.Acquire())
 	}
-	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], t.host.at, end, 0)
+	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], now, end, 0)
 	t.state = seen
+	if t.host.next != idle {
+		t.state, t.host.next = t.host.next, idle
+	}
 	t.env.Eng.At(end, t.h, 0)
 }
 
 // loadHost is a load from host memory as a step of the program.
 func (t *thread) loadHost(k stage.Stage) {
 	t.state = loading
+	wait := t.node.readWait()
+	t.node.readers++
+	if wait > 0 {
+		t.env.Eng.After(wait, t.h, 0)
+		return
+	}
+	t.readHost(k)
+}
+
+func (t *thread) readHost(k stage.Stage) {
 	t.node.Bus.Read(pcie.GPU, pcie.Host, 8, t.c, t.kinds[k], hostLoaded{t}, 0)
 }
 
@@ -314,6 +344,7 @@ type hostLoaded struct{ *thread }
 // Done is the load's data.
 func (l hostLoaded) Done(_ uint32, c sim.Cause) {
 	t := l.thread
+	t.node.readers--
 	t.c, t.t = c, t.env.Eng.Now()
 	if t.loads++; t.loads < t.prog[t.pc].N {
 		t.loadHost(t.prog[t.pc].Stage)

@@ -48,6 +48,7 @@ type Config struct {
 	MeshLatency                     sim.Delay // between root complexes of one node
 	SocketLatency                   sim.Delay // the inter-socket link
 	SocketP2PRate                   int64     // bit/s of peer traffic across sockets
+	HostNearGPU                     bool      // class SYS: CPU and memory are on the GPU's socket, not the NIC's
 	PostedCredits                   int       // TLPs a receiver buffers, posted
 	NonPostedCredits                int
 	CompletionCredits               int
@@ -210,6 +211,15 @@ func (f *Fabric) build(node string) {
 		hostToNIC = []hop{{nicDown, []sim.Delay{root, wire}}}
 		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, root}}}
 		hostToGPU = []hop{{gpuDown, []sim.Delay{root, wire}}}
+		if c.Class == SYS {
+			// Memory traffic crosses the sockets without the limit of peers'.
+			in, out := &gpuToHost[0], &hostToGPU[0]
+			if c.HostNearGPU {
+				in, out = &nicToHost[0], &hostToNIC[0]
+			}
+			in.latency = append(in.latency, c.SocketLatency)
+			out.latency = append(out.latency, c.SocketLatency)
+		}
 	}
 	r := &f.routes
 	r[GPU][NIC], r[NIC][GPU] = toNIC, toGPU
@@ -450,6 +460,9 @@ func (f *Fabric) OneWay(from, to Unit, n int64) sim.Duration {
 	b, _ := f.cfg.WriteBytes(n)
 	return f.cfg.Units[from].Egress.Mean() + f.idle(f.routes[from][to], b) + f.cfg.Units[to].Write.Mean()
 }
+
+// Tags returns the read requests that the unit may have outstanding.
+func (f *Fabric) Tags(u Unit) int { return f.cfg.Tags[u] }
 
 // RoundTrip returns the idle time of a read of n bytes.
 func (f *Fabric) RoundTrip(from, to Unit, n int64) sim.Duration {

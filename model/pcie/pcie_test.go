@@ -164,6 +164,13 @@ func ways(c pcie.Config) map[[2]pcie.Unit]way {
 	if nicHost.rates == nil { // both on a root complex
 		nicHost, gpuHost = way{25 + 41, []int64{nic}}, way{25 + 41, []int64{gpu}}
 	}
+	if c.Class == pcie.SYS { // the host is on one of the two sockets
+		if c.HostNearGPU {
+			nicHost.latency += 100
+		} else {
+			gpuHost.latency += 100
+		}
+	}
 	return map[[2]pcie.Unit]way{
 		{pcie.GPU, pcie.NIC}: peer, {pcie.NIC, pcie.GPU}: peer,
 		{pcie.NIC, pcie.Host}: nicHost, {pcie.Host, pcie.NIC}: nicHost, {pcie.NIC, pcie.CPU}: nicHost, {pcie.CPU, pcie.NIC}: nicHost,
@@ -185,6 +192,7 @@ func TestIdleTimes(t *testing.T) {
 	for class := pcie.PIX; class <= pcie.C2C; class++ {
 		for _, n := range []int64{8, 64, 300, 4096, 65536} {
 			c := config(class)
+			c.HostNearGPU = n == 300 // one size suffices for the other socket
 			for pair, w := range ways(c) {
 				from, to := pair[0], pair[1]
 				bytes, _ := c.WriteBytes(n)

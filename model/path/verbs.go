@@ -1,0 +1,550 @@
+package path
+
+import (
+	"gdisim/model/cpu"
+	"gdisim/model/nic"
+	"gdisim/model/pcie"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// Verbs configures the path that a CPU thread initiates: it calls
+// ibv_post_send and polls the CQ itself.
+type Verbs struct {
+	Inline      bool
+	BlueFlame   bool
+	Payload     pcie.Unit // where the payload lives at both ends: Host, or GPU through GPUDirect RDMA
+	CQEEvery    int       // messages per CQE; a batch has at least one where the window would end
+	CQBatch     int       // CQEs that one poll may return
+	Lookups     int       // tree or hash look-ups per message
+	Hops        int       // hand-overs between threads from the caller to the one that posts
+	ReplyHops   int       // the same from the one that polls to the caller
+	Stream      bool      // a window is kept: hand-overs run beside the posts
+	KernelExits int       // ends of a kernel that the CPU waits for before it posts
+	Launches    int       // kernels that the CPU launches on what came
+	Copies      bool      // the payload lives in GPU memory and is staged by the copy engine
+	Copy        CopyEngine
+	Front       FrontEnd
+}
+
+// FrontEnd is the unit of a GPU that runs a stream's memory operations: with
+// Ops above 0 the CPU only prepares, and the stream rings and waits.
+type FrontEnd struct {
+	Ops    int       // stores and barriers that ring
+	Exit   sim.Delay // end of a kernel until the next operation of its stream
+	Op     sim.Delay // one store or barrier
+	Launch sim.Delay // from the operation before a kernel to its first instruction
+}
+
+// CopyEngine is what copies between GPU and host memory cost, call and wait
+// included, and what the host learns of kernels.
+type CopyEngine struct {
+	ToHost, ToGPU sim.Delay
+	Rate          int64 // bit/s
+	KernelExit    sim.Delay
+	Launch        sim.Delay
+}
+
+// inlined reports whether the payload travels in the WQE.
+func (x *Verbs) inlined(m Message, limit int64) bool {
+	return x.Inline && !m.Get && x.Payload == pcie.Host && m.Bytes <= limit
+}
+
+// VerbsPath is the set-up in which CPU threads of a node post.
+type VerbsPath struct {
+	env     *Env
+	node    *Node
+	peer    int
+	cfg     Verbs
+	msg     Message
+	batch   int
+	kinds   *kindTable
+	threads []*verbsThread
+}
+
+// NewVerbs sets the path up on node towards peer, with a number of threads;
+// batch is the number of messages that one call of ibv_post_send chains.
+func NewVerbs(env *Env, node, peer int, cfg Verbs, m Message, threads, batch int) (*VerbsPath, error) {
+	p := &VerbsPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
+	for i := range threads {
+		t := &verbsThread{path: p, core: p.node.Core(i)}
+		qp, err := p.node.NIC.NewQP(peer, pcie.Host, verbsCQE{t})
+		if err != nil {
+			return nil, err
+		}
+		t.qp = qp
+		t.h = env.Eng.Register(verbsAct{t})
+		p.threads = append(p.threads, t)
+	}
+	return p, nil
+}
+
+// verbsThread is a CPU thread with a QP and a core of its own.
+type verbsThread struct {
+	path   *VerbsPath
+	core   *cpu.Core
+	qp     *nic.QP
+	h      sim.HandlerID
+	client Client
+	land   sim.Sink
+
+	state  verbsState
+	c      sim.Cause
+	begin  sim.Time // of polling
+	unsent int      // messages since the last CQE was asked for
+	blue   bool
+	busy   sim.Duration
+
+	cqes   fifo[completion]
+	reaped uint32
+	asked  uint32 // WQEs that a CQE will retire
+	due    fifo[uint32]
+	inbox  fifo[sim.Cause]
+}
+
+type verbsState uint8
+
+const (
+	verbsIdle verbsState = iota
+	verbsPosting
+	verbsRoom    // waits for a free slot in the send queue
+	verbsPolling // the CQ
+	verbsReaped
+	verbsWaiting // for data
+	verbsObserved
+)
+
+// NewThread returns thread i, which tells client.
+func (p *VerbsPath) NewThread(i int, client Client) *verbsThread {
+	t := p.threads[i]
+	t.client = client
+	return t
+}
+
+// Busy returns the time that the threads spent on work, polling left out.
+func (p *VerbsPath) Busy() sim.Duration {
+	var d sim.Duration
+	for _, t := range p.threads {
+		d += t.busy
+	}
+	return d
+}
+
+// Workers returns the number of threads, each of which keeps a core.
+// A stream's CPU prepares ahead and polls nothing.
+func (p *VerbsPath) Workers() int {
+	if p.cfg.Front.Ops > 0 {
+		return 0
+	}
+	return len(p.threads)
+}
+
+// SendTo lets the thread's messages land at a thread of the peer.
+func (t *verbsThread) SendTo(r Receiver) { t.land = r.Landing() }
+
+// Landing returns the sink of messages for this thread.
+func (t *verbsThread) Landing() sim.Sink { return verbsLanding{t} }
+
+// Batch returns the messages per post.
+func (t *verbsThread) Batch() int { return t.path.batch }
+
+// ReplyAfterCompletion is false: the thread looks for the reply at once.
+func (t *verbsThread) ReplyAfterCompletion() bool { return false }
+
+// SM is 0: no SM takes part.
+func (t *verbsThread) SM() int { return 0 }
+
+func (t *verbsThread) times(n int, d sim.Delay) sim.Duration {
+	var sum sim.Duration
+	for range n {
+		sum += t.core.Draw(d)
+	}
+	return sum
+}
+
+// spend works for d from the end of what led to t.c, and records it.
+func (t *verbsThread) spend(at sim.Time, s stage.Stage, d sim.Duration) sim.Time {
+	if d <= 0 {
+		return at
+	}
+	start, end := t.core.Run(at, d)
+	t.busy += d
+	t.c = t.path.env.Rec.Span(t.c, t.path.kinds[s], start, end, 0)
+	return end
+}
+
+// pass lets time pass in which the core does not work for the thread.
+func (t *verbsThread) pass(at sim.Time, s stage.Stage, d sim.Duration) sim.Time {
+	if d <= 0 {
+		return at
+	}
+	end := at.Add(d)
+	t.c = t.path.env.Rec.Span(t.c, t.path.kinds[s], at, end, 0)
+	return end
+}
+
+// hopLines are the lines of a channel that its reader misses: the slot, the
+// index of the writer, and what tells of a sleeping reader.
+const hopLines = 3
+
+// hops are hand-overs to threads that poll: the line of the channel is missed,
+// at a phase of the poller's loop that nothing is tied to.
+func (t *verbsThread) hops(at sim.Time, n int) sim.Time {
+	cfg := t.core.Config()
+	for range n {
+		at = t.pass(at, stage.CPUWait, t.core.Within(cfg.Loop.Mean()+cfg.PollEmpty.Mean()))
+		at = t.spend(at, stage.CPUDequeue, t.core.Draw(cfg.Publish)+t.times(hopLines, cfg.Miss)+t.core.Draw(cfg.Lookup)+t.core.Draw(cfg.Dequeue))
+	}
+	return at
+}
+
+// copy is a copy between GPU and host memory, waited for.
+func (t *verbsThread) copy(at sim.Time, d sim.Delay) sim.Time {
+	bits := float64(t.path.msg.Bytes) * 8
+	return t.pass(at, stage.GPUCopy, t.core.Draw(d)+sim.Duration(bits/float64(t.path.cfg.Copy.Rate)*1e12))
+}
+
+// Post posts one batch with one call.
+func (t *verbsThread) Post(c sim.Cause) {
+	t.c = c
+	p := t.path
+	x := &p.cfg
+	at := p.env.Eng.Now()
+	if !x.Stream {
+		at = t.hops(at, x.Hops)
+	}
+	for range x.KernelExits {
+		at = t.pass(at, stage.GPUKernelExit, t.core.Draw(x.Copy.KernelExit))
+	}
+	if x.Copies {
+		at = t.copy(at, x.Copy.ToHost)
+	}
+	t.state = verbsPosting
+	if t.qp.Free() < t.wqes() {
+		t.state = verbsRoom
+		return
+	}
+	t.post(at)
+}
+
+func (t *verbsThread) wqes() int {
+	if t.path.perMessage() == 2 {
+		return 2 * t.path.batch
+	}
+	return t.path.batch
+}
+
+// perMessage is the number of WQEs of a message.
+func (p *VerbsPath) perMessage() int {
+	if p.msg.Signal == SignalWrite || p.msg.Signal == SignalAtomic {
+		return 2
+	}
+	return 1
+}
+
+func (t *verbsThread) post(at sim.Time) {
+	p, cfg := t.path, t.core.Config()
+	x := &p.cfg
+	n := t.wqes()
+	if x.Front.Ops > 0 {
+		at = t.pass(at, stage.GPUKernelExit, t.core.Draw(x.Front.Exit))
+		at = t.pass(at, stage.GPURing, t.times(x.Front.Ops, x.Front.Op))
+		t.busy += t.times(n, cfg.Build) + t.core.Draw(cfg.Post)
+		t.enqueue(at)
+		return
+	}
+	at = t.spend(at, stage.CPUPost, t.times(n, cfg.Build)+t.times(p.batch*x.Lookups, cfg.Lookup)+t.core.Draw(cfg.Post))
+	at = t.spend(at, stage.CPURing, t.core.Draw(cfg.Flush))
+	t.enqueue(at)
+}
+
+// enqueue puts the batch's WQEs into the send queue; the doorbell leaves at at.
+func (t *verbsThread) enqueue(at sim.Time) {
+	p := t.path
+	x := &p.cfg
+	n := t.wqes()
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: x.Payload, Cause: t.c, Land: t.land}
+	if p.msg.Get {
+		e.Opcode = nic.RDMARead
+	}
+	e.Imm = p.msg.Signal == SignalImmediate
+	for range p.batch {
+		t.unsent++
+		asks := !x.Stream || t.unsent >= x.CQEEvery
+		if asks {
+			t.unsent = 0
+		}
+		w := e
+		if p.perMessage() == 2 {
+			w.Land = nil
+			t.qp.Post(w)
+			w = e
+			w.Bytes, w.Inline = 8, true
+			if p.msg.Signal == SignalAtomic {
+				w.Opcode, w.Inline = nic.FetchAdd, false
+			}
+		}
+		w.Signaled = asks
+		t.qp.Post(w)
+		if asks {
+			t.asked = t.qp.Head()
+		}
+	}
+	t.blue = x.BlueFlame && x.Front.Ops == 0 && n == 1 && e.Size() <= p.env.BlueFlame
+	t.due.push(t.qp.Head())
+	p.env.Eng.At(at, t.h, 0)
+}
+
+type verbsAct struct{ *verbsThread }
+
+// Handle goes on at the time that was asked for.
+func (a verbsAct) Handle(uint32) {
+	t := a.verbsThread
+	p := t.path
+	s := t.state
+	t.state = verbsIdle
+	switch s {
+	case verbsPosting:
+		sink, bytes := t.qp.Doorbell(), int64(8)
+		if t.blue {
+			e := nic.WQE{Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit)}
+			sink, bytes = t.qp.BlueFlame(), e.Size()
+		}
+		from := pcie.CPU
+		if p.cfg.Front.Ops > 0 {
+			from = pcie.GPU
+		}
+		p.node.Bus.Write(from, pcie.NIC, bytes, t.c, p.kinds[stage.PCIeDoorbell], sink, t.qp.Head())
+		t.client.Posted(t.c)
+	case verbsReaped:
+		t.client.Completed(t.c)
+	case verbsObserved:
+		t.client.Observed(t.c)
+	}
+}
+
+type verbsCQE struct{ *verbsThread }
+
+// Done is a CQE visible in the thread's CQ.
+func (q verbsCQE) Done(upto uint32, c sim.Cause) {
+	t := q.verbsThread
+	now := t.path.env.Eng.Now()
+	t.cqes.push(completion{upto, c, now})
+	switch t.state {
+	case verbsPolling:
+		if int32(upto-*t.due.front()) >= 0 {
+			t.reap(now)
+		}
+	case verbsRoom:
+		if t.qp.Free() >= t.wqes() {
+			t.state = verbsPosting
+			at := t.drain(now)
+			t.post(at)
+		}
+	}
+}
+
+// drain takes the CQEs that are there.
+func (t *verbsThread) drain(at sim.Time) sim.Time {
+	cfg := t.core.Config()
+	var d sim.Duration
+	for n := 0; t.cqes.len() > 0; n++ {
+		e := t.cqes.pop()
+		t.reaped = e.upto
+		line := cfg.Miss
+		if n%t.path.cfg.CQBatch > 0 {
+			line = cfg.Stream
+		}
+		d += t.core.Draw(line) + t.core.Draw(cfg.PollCQE)
+		t.c = join(t.path.env.Rec, t.c, e.cause, t.path.kinds[stage.CPUPoll], at)
+	}
+	return t.spend(at, stage.CPUPoll, d)
+}
+
+// reap sees the CQE at the next look of the polling loop.
+func (t *verbsThread) reap(now sim.Time) {
+	cfg := t.core.Config()
+	at := now
+	if now > t.begin {
+		at = now.Add(t.core.Within(cfg.PollEmpty.Mean() + cfg.Loop.Mean()))
+	}
+	rec, k := t.path.env.Rec, t.path.kinds
+	if x := &t.path.cfg; x.Front.Ops > 0 {
+		e := t.cqes.pop()
+		t.reaped = e.upto
+		t.c = join(rec, t.c, e.cause, k[stage.GPUPoll], now)
+		at = t.wait(now, stage.GPUPoll, t.path.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8))
+		at = t.pass(at, stage.GPULaunch, t.core.Draw(x.Front.Launch))
+		t.due.pop()
+		t.state = verbsReaped
+		t.path.env.Eng.At(at, t.h, 0)
+		return
+	}
+	t.c = join(rec, t.c, t.cqes.front().cause, k[stage.CPUPoll], now)
+	t.c = rec.Span(t.c, k[stage.CPUWait], at, at, 0)
+	at = t.drain(at)
+	t.due.pop()
+	t.state = verbsReaped
+	t.path.env.Eng.At(at, t.h, 0)
+}
+
+// wait is a poll of a word over PCIe, one read after the other: what came now
+// is seen at the end of the first read that samples it.
+func (t *verbsThread) wait(at sim.Time, s stage.Stage, read sim.Duration) sim.Time {
+	return t.pass(at, s, t.core.Within(read)+read/2)
+}
+
+// AwaitCompletion polls the CQ for the oldest batch.
+func (t *verbsThread) AwaitCompletion(c sim.Cause) {
+	t.c = c
+	now := t.path.env.Eng.Now()
+	t.begin = now
+	front := *t.due.front()
+	for i := t.cqes.head; i < len(t.cqes.items); i++ {
+		if int32(t.cqes.items[i].upto-front) >= 0 {
+			t.reap(now)
+			return
+		}
+	}
+	t.state = verbsPolling
+	if int32(t.asked-front) < 0 && t.qp.Free() > 0 {
+		// No CQE was asked for that would tell: an empty write brings one.
+		p := t.path
+		p.node.Bus.Write(pcie.CPU, pcie.NIC, 8, sim.Cause{}, p.kinds[stage.PCIeDoorbell], t.qp.Doorbell(), t.qp.Post(nic.WQE{Inline: true, Signaled: true, Local: pcie.Host, Remote: pcie.Host}))
+		t.asked, t.unsent = t.qp.Head(), 0
+	}
+}
+
+// Retire takes the oldest batch off if a CQE that was taken covers it.
+func (t *verbsThread) Retire(own sim.Cause) (sim.Cause, bool) {
+	if t.due.len() == 0 {
+		return own, false
+	}
+	now := t.path.env.Eng.Now()
+	if !t.path.cfg.Stream { // a ping-pong's CQE came before the reply
+		for t.cqes.len() > 0 {
+			t.reaped = t.cqes.pop().upto
+		}
+	}
+	if int32(t.reaped-*t.due.front()) < 0 {
+		return own, false
+	}
+	t.due.pop()
+	return t.path.env.Rec.Span(own, t.path.kinds[stage.CPUPoll], now, now, 0), true
+}
+
+// AwaitData polls memory, or the CQ of receives, until the next message has
+// come.
+func (t *verbsThread) AwaitData(c sim.Cause) {
+	t.c = c
+	t.begin = t.path.env.Eng.Now()
+	if t.inbox.len() > 0 {
+		t.observe(t.inbox.pop())
+		return
+	}
+	t.state = verbsWaiting
+}
+
+type verbsLanding struct{ *verbsThread }
+
+// Done is a message for this thread, visible where it looks.
+func (l verbsLanding) Done(_ uint32, c sim.Cause) {
+	t := l.verbsThread
+	if t.state != verbsWaiting {
+		t.inbox.push(c)
+		return
+	}
+	t.observe(c)
+}
+
+// observe sees the message at the next look and does what the caller needs to
+// have it.
+func (t *verbsThread) observe(c sim.Cause) {
+	p, cfg := t.path, t.core.Config()
+	x := &p.cfg
+	now := p.env.Eng.Now()
+	k := p.kinds
+	t.c = join(p.env.Rec, t.c, c, k[stage.CPUPoll], now)
+	at := now
+	if x.Front.Ops > 0 {
+		// The stream waits for a word in the GPU's own memory.
+		at = t.pass(at, stage.GPUObserve, t.core.Draw(x.Front.Op))
+		at = t.pass(at, stage.GPULaunch, t.core.Draw(x.Front.Launch))
+		t.state = verbsObserved
+		p.env.Eng.At(at, t.h, 0)
+		return
+	}
+	look := cfg.Loop.Mean() + cfg.Check.Mean()
+	seen := t.core.Draw(cfg.Miss)
+	switch {
+	case p.msg.Signal == SignalImmediate:
+		look = cfg.Loop.Mean() + cfg.PollEmpty.Mean()
+		seen += t.core.Draw(cfg.PollCQE) + t.core.Draw(cfg.Lookup) + t.core.Draw(cfg.Build) // a receive is posted anew
+	case x.Payload == pcie.GPU:
+		look = p.node.Bus.RoundTrip(pcie.CPU, pcie.GPU, 8)
+		seen = look / 2
+	}
+	at = t.pass(at, stage.CPUWait, t.core.Within(look))
+	at = t.spend(at, stage.CPUPoll, seen)
+	at = t.hops(at, x.ReplyHops)
+	if x.Copies {
+		at = t.copy(at, x.Copy.ToGPU)
+	}
+	for range x.Launches {
+		at = t.pass(at, stage.GPULaunch, t.core.Draw(x.Copy.Launch))
+	}
+	t.state = verbsObserved
+	p.env.Eng.At(at, t.h, 0)
+}
+
+// Steps lists what the thread does for one message, for explain.
+func (x *Verbs) Steps(c *cpu.Config, m Message) []WorkerStep {
+	var out []WorkerStep
+	add := func(s stage.Stage, price sim.Duration, what, why string) {
+		out = append(out, WorkerStep{s, what, price, why})
+	}
+	times := func(n int, d sim.Delay) sim.Duration { return sim.Duration(n) * d.Mean() }
+	if x.Front.Ops > 0 {
+		add(stage.CPUPost, 0, "CPU, ahead of time: post without ringing, stream operations in one batch", "not on the message's way")
+		add(stage.GPUKernelExit, x.Front.Exit.Mean(), "kernel ends; the stream's front end goes on", "the kernel's boundary is the trigger")
+		add(stage.GPURing, times(x.Front.Ops, x.Front.Op), "front end: record, barrier, doorbell", "stream memory operations")
+		add(stage.GPUPoll, 0, "front end: WAIT_VALUE on the CQE in host memory", "one PCIe read after the other")
+		add(stage.GPULaunch, x.Front.Launch.Mean(), "next kernel", "until its first instruction")
+		return out
+	}
+	hop := c.Publish.Mean() + hopLines*c.Miss.Mean() + c.Lookup.Mean() + c.Dequeue.Mean()
+	if x.Hops > 0 {
+		add(stage.CPUDequeue, sim.Duration(x.Hops)*hop, "hand-overs to the thread that posts", "a channel's lines are missed at each; its poller's phase comes on top")
+	}
+	if x.KernelExits > 0 {
+		add(stage.GPUKernelExit, times(x.KernelExits, x.Copy.KernelExit), "wait for the kernel", "the payload is complete when the kernel has ended")
+	}
+	if x.Copies {
+		add(stage.GPUCopy, x.Copy.ToHost.Mean(), "copy to host memory", "call, copy engine and wait; the bytes come on top")
+	}
+	if x.Lookups > 0 {
+		add(stage.CPUPost, times(x.Lookups, c.Lookup), "look-ups", "keys, connection, request")
+	}
+	add(stage.CPUPost, c.Build.Mean()+c.Post.Mean(), "ibv_post_send: WQE segments, doorbell record", "compiler barrier on x86 before the record")
+	what := "sfence; 8-byte doorbell; sfence"
+	if x.BlueFlame {
+		what = "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence"
+	}
+	add(stage.CPURing, c.Flush.Mean(), what, "pushes the write-combining buffer out")
+	add(stage.CPUPoll, c.Miss.Mean()+c.PollCQE.Mean(), "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires all before it")
+	what = "peer: load the polled word (missed: the NIC wrote it)"
+	if m.Signal == SignalImmediate {
+		what = "peer: receive CQE with the immediate; receive posted anew; count"
+	}
+	add(stage.CPUPoll, c.Miss.Mean(), what, "the polling loop's phase comes on top")
+	if x.ReplyHops > 0 {
+		add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop, "peer: hand-overs to the caller", "as above")
+	}
+	if x.Copies {
+		add(stage.GPUCopy, x.Copy.ToGPU.Mean(), "peer: copy to GPU memory", "call, copy engine and wait; the bytes come on top")
+	}
+	if x.Launches > 0 {
+		add(stage.GPULaunch, times(x.Launches, x.Copy.Launch), "peer: launch of the kernel that uses it", "until its first instruction")
+	}
+	return out
+}

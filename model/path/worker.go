@@ -1,0 +1,526 @@
+package path
+
+import (
+	"gdisim/model/cpu"
+	"gdisim/model/nic"
+	"gdisim/model/pcie"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+// worker is a proxy thread: it looks at its rings and its CQ in turn, for ever.
+type worker struct {
+	path  *ProxyPath
+	core  *cpu.Core
+	qp    *nic.QP
+	rings []*ring
+	h     sim.HandlerID
+
+	cqes   fifo[completion]
+	chains fifo[chain]
+	drains fifo[drain]
+	reaped uint32 // WQEs whose CQE the worker has seen
+
+	pos    int // what the pass looks at next: a ring, or the CQ behind them
+	taken  int // descriptors of the ring at pos in this pass
+	polled int // CQEs that this pass has found
+	state  workerState
+	idleAt sim.Time     // when a pass began that has found nothing so far
+	pass   sim.Duration // length of such a pass
+	timer  sim.TimerID
+	timed  bool
+	next   sim.Time
+	slept  wakeUp
+	cause  sim.Cause // of what the worker is about to send
+	blue   bool
+	apart  bool // the second of two calls is to follow: head is the first's
+	head   uint32
+	busy   sim.Duration
+	last   sim.Op // whom it worked for last
+	ring   *ring  // whose progress is about to be published
+	count  uint32
+	answer *producer // who is about to be answered
+}
+
+type workerState uint8
+
+const (
+	workerIdle workerState = iota
+	workerLooking
+	workerPosting    // the doorbell leaves at the event
+	workerReaping    // CQEs were taken that nobody is told of
+	workerPublishing // the progress counter or an answer leaves at the event
+)
+
+type completion struct {
+	upto  uint32
+	cause sim.Cause
+	at    sim.Time
+}
+
+// chain is what one CQE completes.
+type chain struct {
+	upto  uint32
+	ring  *ring
+	count uint32 // the ring's counter behind it
+}
+
+// drain is a quiet that waits for the CQEs of what was posted before it.
+type drain struct {
+	upto  uint32
+	cause sim.Cause
+	from  *producer
+}
+
+// wakeUp is the last interrupt that woke the worker.
+type wakeUp struct {
+	raised     sim.Time // when the MSI-X write leaves
+	frames     int      // events left until moderation lets it leave at once
+	irq, awake sim.Time // when the handler has run, and when the thread has
+}
+
+// event counts one more event before an interrupt that is on its way; it
+// reports whether that goes on as it is.
+func (u *wakeUp) event(now sim.Time) bool {
+	u.frames--
+	return u.frames != 0 || u.raised <= now
+}
+
+// raise returns when the interrupt leaves: moderation holds it until its timer,
+// which nothing ties to the events, or a number of events.
+func (u *wakeUp) raise(now sim.Time, full bool, core *cpu.Core, moderation sim.Duration, frames int) sim.Time {
+	u.raised, u.frames = now, frames-1
+	if !full && u.frames != 0 {
+		u.raised = now.Add(core.Within(moderation))
+	}
+	return u.raised
+}
+
+// idle lets the worker's passes go by without events until notice.
+func (w *worker) idle() {
+	cfg := w.core.Config()
+	w.state, w.pos, w.taken, w.polled = workerIdle, 0, 0, 0
+	w.idleAt = w.path.env.Eng.Now()
+	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*cfg.Check.Mean()+sim.Duration(w.tests())*cfg.PollEmpty.Mean()+
+		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()+sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean())
+}
+
+// tests is the number of polls of the CQ in a pass that finds nothing there.
+func (w *worker) tests() int {
+	if w.path.cfg.CQTests {
+		return max(1, w.chains.len())
+	}
+	return 1
+}
+
+// notice is called when something became visible at position pos of the pass.
+// An idle worker finds it when its pass comes by, or when an interrupt has
+// woken it.
+func (w *worker) notice(pos int) {
+	if w.state != workerIdle {
+		return
+	}
+	now := w.path.env.Eng.Now()
+	var at sim.Time
+	if w.path.cfg.Interrupt {
+		if w.timed && w.slept.event(now) {
+			return // the interrupt is on its way
+		}
+		w.slept.irq, w.slept.awake = w.core.Wake(w.slept.raise(now, w.timed, w.core, w.path.cfg.Moderation, w.path.cfg.Frames), now.Sub(w.idleAt))
+		at = w.slept.awake
+	} else {
+		at = w.idleAt.Add(sim.Duration(pos+1) * w.core.Config().Check.Mean())
+		if now > at {
+			k := (now.Sub(at) + w.pass - 1) / w.pass
+			at = at.Add(k * w.pass)
+		}
+		at = w.core.Available(at)
+	}
+	if w.timed {
+		if w.next <= at {
+			return
+		}
+		w.path.env.Eng.Cancel(w.timer)
+	}
+	w.timed, w.next = true, at
+	w.pos = pos
+	w.timer = w.path.env.Eng.Timer(at, w.h, 0)
+}
+
+type cqe struct{ *worker }
+
+// Done is a CQE visible in the worker's CQ.
+func (q cqe) Done(upto uint32, c sim.Cause) {
+	q.cqes.push(completion{upto, c, q.path.env.Eng.Now()})
+	q.notice(len(q.rings))
+}
+
+type act struct{ *worker }
+
+// Handle goes on with the pass.
+func (a act) Handle(uint32) {
+	w := a.worker
+	p := w.path
+	now := p.env.Eng.Now()
+	state := w.state
+	w.state = workerLooking
+	switch state {
+	case workerIdle:
+		w.timed = false
+	case workerLooking, workerReaping:
+	case workerPosting:
+		head := w.qp.Head()
+		if w.apart {
+			head = w.head
+		}
+		w.ringUp(head)
+		if w.apart {
+			w.signal(now)
+			return
+		}
+		if p.cfg.Pop {
+			for _, r := range w.rings {
+				if n := int(r.taken - r.done); n > 0 && (n >= p.cfg.PublishEvery || r.visible.len() == 0) {
+					r.Done(r.taken, w.cause)
+				}
+			}
+		}
+	case workerPublishing:
+		switch {
+		case w.answer != nil:
+			w.answer.answered(w.cause)
+			w.answer = nil
+		case p.cfg.CompletionIn == pcie.GPU:
+			p.node.Bus.Write(pcie.CPU, pcie.GPU, 8, w.cause, p.kinds[stage.PCIeNotify], w.ring, w.count)
+		default:
+			w.ring.Done(w.count, w.cause)
+		}
+	}
+	w.look()
+}
+
+// ringUp stores to the doorbell register, or the WQE itself to BlueFlame.
+func (w *worker) ringUp(head uint32) {
+	sink, bytes := w.qp.Doorbell(), int64(8)
+	if w.blue {
+		sink, bytes = w.qp.BlueFlame(), w.size()
+	}
+	w.path.node.Bus.Write(pcie.CPU, pcie.NIC, bytes, w.cause, w.path.kinds[stage.PCIeDoorbell], sink, head)
+}
+
+func (w *worker) size() int64 {
+	e := w.wqe(sim.Cause{}, descriptor{})
+	return e.Size()
+}
+
+// look goes through the pass from pos on until it finds work, or idles.
+func (w *worker) look() {
+	cfg, x := w.core.Config(), &w.path.cfg
+	t := w.path.env.Eng.Now()
+	for range len(w.rings) + 2 {
+		if w.pos == len(w.rings) {
+			if w.cqes.len() > 0 && (w.polled == 0 || !x.CQOnce) {
+				w.reap(t)
+				return
+			}
+			if w.drains.len() > 0 && int32(w.reaped-w.drains.front().upto) >= 0 {
+				w.finish(t)
+				return
+			}
+			w.pos, w.taken, w.polled = 0, 0, 0
+			for range w.tests() {
+				t = t.Add(w.core.Draw(cfg.PollEmpty))
+			}
+			t = t.Add(w.core.Draw(cfg.Loop) + w.times(x.PassLookups, cfg.Lookup) + w.times(x.Yields, cfg.Yield))
+			continue
+		}
+		r := w.rings[w.pos]
+		for r.requests.len() > 0 && int32(r.taken-r.requests.front().upto) >= 0 {
+			q := r.requests.pop()
+			w.drains.push(drain{w.qp.Head(), q.cause, q.from})
+		}
+		if w.serves(r) {
+			w.serve(r, t)
+			return
+		}
+		w.pos++
+		w.taken = 0
+		t = t.Add(w.core.Draw(cfg.Check))
+	}
+	w.idle()
+}
+
+// serves reports whether the ring has something that the worker takes now. A
+// drain for a request keeps it from serving.
+func (w *worker) serves(r *ring) bool {
+	x := &w.path.cfg
+	if r.visible.len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.len() > 0 {
+		return false
+	}
+	return r.visible.front().quiet != nil || w.qp.Free() >= w.path.perMessage()
+}
+
+func (w *worker) times(n int, d sim.Delay) sim.Duration {
+	var sum sim.Duration
+	for range n {
+		sum += w.core.Draw(d)
+	}
+	return sum
+}
+
+// run lets the worker work from t on, and charges it.
+func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
+	w.busy += d
+	return w.core.Run(t, d)
+}
+
+// wqe returns the WQE of a descriptor.
+func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
+	p := w.path
+	land := d.land
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: pcie.GPU, Cause: c, Land: land}
+	if p.cfg.referenced(p.msg) && !d.plain {
+		e.Local, e.Inline = pcie.Host, false
+	}
+	if p.msg.Get {
+		e.Opcode = nic.RDMARead
+	}
+	return e
+}
+
+// woken lets work that waited for an interrupt show it.
+func (w *worker) woken(c sim.Cause, at sim.Time) sim.Cause {
+	s := &w.slept
+	if !w.path.cfg.Interrupt || at >= s.awake || s.awake > w.path.env.Eng.Now() {
+		return c
+	}
+	rec, k := w.path.env.Rec, w.path.kinds
+	irq := max(at, s.irq)
+	c = rec.Span(c, k[stage.CPUInterrupt], at, irq, 0)
+	return rec.Span(c, k[stage.CPUWake], irq, s.awake, 0)
+}
+
+// serve posts up to a chain of the ring's descriptors with one doorbell; with
+// gathering, of all rings from here on.
+func (w *worker) serve(r *ring, t sim.Time) {
+	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
+	x := &p.cfg
+	if r.visible.front().quiet != nil {
+		w.quiet(r, t)
+		return
+	}
+	perMessage := p.perMessage()
+	room := min(x.Chain, w.qp.Free()/perMessage)
+	n, lines := 0, 0
+	last := w.pos
+	for i := w.pos; i < len(w.rings) && n < room; i++ {
+		k := w.ahead(w.rings[i], min(room-n, x.Burst-w.taken))
+		if k > 0 {
+			n += k
+			lines += w.lines(k)
+			last = i
+		}
+		if !x.Gather {
+			break
+		}
+		w.taken = 0
+	}
+	deq := w.times(lines+x.TailLines, cfg.Miss) + w.times(n, cfg.Dequeue)
+	if x.Clears > 0 {
+		deq += w.times(max(1, lines*x.Clears/w.lines(1)), cfg.Rewrite)
+	}
+	if x.Pop {
+		deq += w.times((n+x.PublishEvery-1)/x.PublishEvery, cfg.Publish)
+	}
+	calls := n
+	w.apart = false
+	if perMessage == 2 {
+		if x.SignalApart {
+			w.apart = !r.visible.front().plain
+		} else {
+			calls += w.signals(n)
+		}
+	}
+	post := w.times(n*x.Lookups, cfg.Lookup) + w.times(calls, cfg.Build) + w.core.Draw(cfg.Post)
+	ready := t.Add(w.times(last-w.pos, cfg.Check))
+	t0, t1 := w.run(ready, deq)
+	if x.Lock {
+		start, _, _ := p.lock.Take(t1, post+cfg.Flush.Mean(), 0)
+		t1 = start
+	}
+	_, t2 := w.run(t1, post)
+	_, t3 := w.run(t2, w.core.Draw(cfg.Flush))
+	for left := n; left > 0; w.pos++ {
+		r := w.rings[w.pos]
+		k := w.ahead(r, min(left, x.Burst-w.taken))
+		left -= k
+		for i := range k {
+			d := r.visible.pop()
+			kind := p.kinds[stage.CPUDequeue]
+			kind.Wait = uint8(stage.CPUWait)
+			c := rec.Span(w.woken(d.cause, d.at), kind, t0, t1, w.last)
+			c = rec.Span(c, p.kinds[stage.CPUPost], t1, t2, 0)
+			c = rec.Span(c, p.kinds[stage.CPURing], t2, t3, 0)
+			r.taken++
+			w.enqueue(r, c, d, left == 0 && i == k-1)
+			w.taken++
+			w.cause = c
+		}
+		if left == 0 {
+			break
+		}
+		w.taken = 0
+	}
+	if x.Burst <= x.Chain || w.taken >= x.Burst {
+		w.pos++
+		w.taken = 0
+	}
+	w.last = w.cause.Op
+	w.blue = x.BlueFlame && calls == 1 && w.size() <= p.env.BlueFlame
+	w.state = workerPosting
+	p.env.Eng.At(t3, w.h, 0)
+}
+
+// ahead is the number of messages at the ring's front, up to n.
+func (w *worker) ahead(r *ring, n int) int {
+	n = min(n, r.visible.len())
+	if w.path.cfg.Quiet != QuietEntry {
+		return max(0, n)
+	}
+	for i := range n {
+		if r.visible.items[r.visible.head+i].quiet != nil {
+			return i
+		}
+	}
+	return max(0, n)
+}
+
+// signals is the number of signals among the next n messages from pos on.
+func (w *worker) signals(n int) int {
+	sum := 0
+	for _, r := range w.rings[w.pos:] {
+		for i := range min(n, r.visible.len()) {
+			if !r.visible.items[r.visible.head+i].plain {
+				sum++
+			}
+		}
+		if n -= r.visible.len(); n <= 0 {
+			break
+		}
+	}
+	return sum
+}
+
+// lines is the number of cache lines that n descriptors of a ring bring.
+func (w *worker) lines(n int) int {
+	b := w.path.cfg.descriptor(w.path.msg)
+	return int((b+63)/64) + int(int64(n-1)*b/64)
+}
+
+// enqueue puts a message's WQEs into the send queue.
+func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
+	p := w.path
+	signaled := p.cfg.SignaledEach || last
+	e := w.wqe(c, d)
+	if p.perMessage() == 2 && !d.plain {
+		sig := e
+		sig.Bytes, sig.Inline, sig.Signaled = 8, true, signaled
+		if p.msg.Signal == SignalAtomic {
+			sig.Opcode, sig.Inline = nic.FetchAdd, false
+		}
+		e.Land = nil
+		e.Signaled = p.cfg.SignalApart && p.cfg.SignaledEach
+		w.qp.Post(e)
+		w.head = w.qp.Head()
+		if e.Signaled {
+			w.chains.push(chain{upto: w.head})
+		}
+		w.qp.Post(sig)
+	} else {
+		e.Signaled = signaled
+		w.qp.Post(e)
+	}
+	if signaled {
+		w.chains.push(chain{upto: w.qp.Head(), ring: r, count: r.taken})
+	}
+}
+
+// signal is the second call: the signal behind its write.
+func (w *worker) signal(t sim.Time) {
+	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
+	w.apart = false
+	_, t1 := w.run(t, w.core.Draw(cfg.Build)+w.core.Draw(cfg.Post))
+	_, t2 := w.run(t1, w.core.Draw(cfg.Flush))
+	c := rec.Span(w.cause, p.kinds[stage.CPUPost], t, t1, 0)
+	w.cause = rec.Span(c, p.kinds[stage.CPURing], t1, t2, 0)
+	w.state = workerPosting
+	p.env.Eng.At(t2, w.h, 0)
+}
+
+// quiet reads a quiet entry: what was posted so far must complete.
+func (w *worker) quiet(r *ring, t sim.Time) {
+	p, cfg := w.path, w.core.Config()
+	d := r.visible.pop()
+	r.taken++
+	w.taken++
+	t0, t1 := w.run(t, w.core.Draw(cfg.Miss)+w.core.Draw(cfg.Dequeue)+w.core.Draw(cfg.Publish))
+	k := p.kinds[stage.CPUDequeue]
+	k.Wait = uint8(stage.CPUWait)
+	c := p.env.Rec.Span(w.woken(d.cause, d.at), k, t0, t1, w.last)
+	w.drains.push(drain{w.qp.Head(), c, d.quiet})
+	w.last = c.Op
+	r.Done(r.taken, sim.Cause{})
+	w.state = workerReaping
+	p.env.Eng.At(t1, w.h, 0)
+}
+
+// finish answers the oldest quiet.
+func (w *worker) finish(t sim.Time) {
+	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
+	d := w.drains.pop()
+	t0, t1 := w.run(t, w.times(p.cfg.DrainPolls, cfg.PollEmpty)+w.core.Draw(cfg.Publish))
+	c := join(rec, d.cause, w.cause, p.kinds[stage.CPUPoll], p.env.Eng.Now())
+	k := p.kinds[stage.CPUPublish]
+	k.Wait = uint8(stage.CPUWait)
+	w.cause = rec.Span(c, k, t0, t1, w.last)
+	w.last = w.cause.Op
+	w.answer = d.from
+	w.state = workerPublishing
+	p.env.Eng.At(t1, w.h, 0)
+}
+
+// reap takes one CQE and publishes what it completes.
+func (w *worker) reap(t sim.Time) {
+	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
+	x := &p.cfg
+	e := w.cqes.pop()
+	ch := w.chains.pop()
+	line := cfg.Miss
+	if w.polled%x.CQBatch > 0 {
+		line = cfg.Stream // one poll returns several: the prefetcher is ahead
+	}
+	w.polled++
+	publishes := !x.Pop && ch.ring != nil
+	d := w.core.Draw(line) + w.core.Draw(cfg.PollCQE)
+	if publishes {
+		d += w.times(x.Rewrites, cfg.Rewrite)
+	}
+	t0, t1 := w.run(t, d)
+	k := p.kinds[stage.CPUPoll]
+	k.Wait = uint8(stage.CPUWait)
+	c := rec.Span(w.woken(e.cause, e.at), k, t0, t1, w.last)
+	w.reaped = e.upto
+	w.last = c.Op
+	if !publishes {
+		w.cause = c
+		w.state = workerReaping
+		p.env.Eng.At(t1, w.h, 0)
+		return
+	}
+	_, t2 := w.run(t1, w.core.Draw(cfg.Publish))
+	w.cause = rec.Span(c, p.kinds[stage.CPUPublish], t1, t2, 0)
+	w.last = w.cause.Op
+	w.ring, w.count = ch.ring, ch.count
+	w.state = workerPublishing
+	p.env.Eng.At(t2, w.h, 0)
+}

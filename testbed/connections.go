@@ -1,0 +1,163 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+
+	"gdisim/model/gpu"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/workload"
+)
+
+// tours is what workload.connections asks for.
+type tours struct {
+	connections int // active per sending NIC; 0: the workload has none
+	visit       int
+	direction   string
+}
+
+// planTours reads the keys of workloads with many connections.
+func (r *runner) planTours(p *plan) error {
+	c := r.cfg
+	if !c.Has("workload.connections") {
+		if n := c.Count("cluster.nodes"); n > 2 {
+			return fmt.Errorf("cluster.nodes: %d without workload.connections (want 2)", n)
+		}
+		return nil
+	}
+	p.tours = tours{c.Count("workload.connections"), c.Count("workload.writes_per_visit"), c.Enum("workload.direction")}
+	t := &p.tours
+	switch {
+	case p.kind != "stream":
+		return fmt.Errorf("workload.connections: with kind %s (want stream)", p.kind)
+	case p.proxy:
+		return errors.New("workload.connections: for a path whose CPU posts (want protocol gpu-doorbell)")
+	case c.Has("path.qps_per_peer"):
+		return errors.New("workload.connections: beside qps_per_peer (want one of them)")
+	case t.connections < p.fg.agents:
+		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
+	case t.connections < c.Count("cluster.nodes")-1:
+		return fmt.Errorf("workload.connections: %d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
+	case t.visit < p.fg.batch:
+		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
+	}
+	return nil
+}
+
+// links are the pairs of nodes that the direction makes senders of.
+func (t *tours) links(nodes int) (out [][2]int) {
+	for from := range nodes {
+		for to := range nodes {
+			if from != to && (t.direction == "both" || t.direction == "send" && from == 0 || t.direction == "receive" && to == 0) {
+				out = append(out, [2]int{from, to})
+			}
+		}
+	}
+	return out
+}
+
+// tourPass simulates streams over many connections. The rate is node 0's: what
+// it sends or, with direction receive, what it is sent.
+func (r *runner) tourPass(p *plan) error {
+	var rec *sim.Recorder
+	if r.breakdown {
+		rec = sim.NewRecorder()
+	}
+	m, err := r.build(rec)
+	if err != nil {
+		return err
+	}
+	find := newFindings()
+	m.env.Find = find.add
+	run := &workload.Run{Eng: m.env.Eng, Rec: rec}
+	if op := rec.Owner("background or warm-up"); op != 0 {
+		run.Owner = sim.Cause{Op: op}
+	}
+	t := &p.tours
+	nodes := len(m.nics)
+	links := t.links(nodes)
+	group := workload.NewGroup(run, stage.Loaded, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
+	others := workload.NewGroup(run, stage.NoMetric, 1)
+	ctas := (p.fg.agents + p.fg.perCTA - 1) / p.fg.perCTA
+	var fwd side
+	type tour struct {
+		*workload.Tour
+		*workload.Stream
+	}
+	all := make([][]tour, nodes)
+	next := make([]int, nodes) // connection that a sender adds next
+	for _, l := range links {
+		from := l[0]
+		per := p.connectionsTo(l, nodes)
+		q := *p
+		q.fg.queues = per
+		s, err := r.side(m, &q, from, l[1])
+		if err != nil {
+			return err
+		}
+		if fwd == nil {
+			fwd = s
+		}
+		if all[from] == nil {
+			for range p.fg.agents {
+				g, n := others, -1
+				if from == 0 || t.direction == "receive" {
+					g, n = group, p.iterations
+				}
+				x := workload.NewStream(g, n, p.warmup, p.window)
+				all[from] = append(all[from], tour{workload.NewTour(x, t.visit), x})
+			}
+		}
+		sms := map[int]*gpu.SM{}
+		for i := range per {
+			a := next[from] % p.fg.agents
+			next[from]++
+			id := a / p.fg.perCTA % m.gpus[from].SMs
+			if sms[id] == nil {
+				sms[id] = gpu.NewSM(m.gpus[from], m.env.Nodes[from].Rand)
+			}
+			all[from][a].Add(s.thread(sms[id], id, i, all[from][a].Tour))
+		}
+	}
+	first := m.usage(run, fwd)
+	var last usage
+	run.OnMeasure = func() { first = m.usage(run, fwd) }
+	run.OnEnd = func() { last = m.usage(run, fwd) }
+	for _, ts := range all {
+		for _, x := range ts {
+			x.Start(x.Tour)
+		}
+	}
+	if err := r.drive(m.env.Eng, run, patience(p)); err != nil {
+		return err
+	}
+	r.counts.messages += run.Messages
+	r.counts.events += m.env.Eng.Executed()
+	if last.links == nil { // it did not finish
+		last = m.usage(run, fwd)
+	}
+	if n := run.Open(); n > 0 {
+		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
+		r.out.Err = fmt.Sprintf("deadlock at %v: %d initiators wait for what nothing will bring", m.env.Eng.Now(), n)
+	}
+	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
+	return nil
+}
+
+// connectionsTo is the sender's share for one peer.
+func (p *plan) connectionsTo(l [2]int, nodes int) int {
+	peers := nodes - 1
+	if p.tours.direction == "receive" {
+		peers = 1
+	}
+	n := p.tours.connections / peers
+	i := l[1] // the peers before this one
+	if l[1] > l[0] {
+		i--
+	}
+	if p.tours.direction != "receive" && i < p.tours.connections%peers {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,55 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+
+	"gdisim/model/gpu"
+	"gdisim/model/path"
+	"gdisim/model/pcie"
+	"gdisim/scenarios"
+	"gdisim/sim"
+)
+
+type verbsSide struct{ *path.VerbsPath }
+
+func (v verbsSide) thread(_ *gpu.SM, _, q int, c path.Client) thread { return v.NewThread(q, c) }
+func (v verbsSide) busy() (d sim.Duration)                           { return v.Busy() }
+
+// planVerbs reads the keys of a path that a CPU thread initiates.
+func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
+	c := r.cfg
+	p.cpu = true
+	p.verbs = path.Verbs{
+		Inline: c.Bool("path.inline"), BlueFlame: c.Bool("path.blueflame"), Payload: payload, CQEEvery: c.Count("path.cpu.cqe_every"), CQBatch: c.Count("path.cpu.cq_batch"),
+		Lookups: c.Count("path.steps.lookups"), Hops: c.Count("path.cpu.hops"), ReplyHops: c.Count("path.cpu.reply_hops"), Stream: p.kind == "stream",
+		KernelExits: c.Count("path.steps.kernel_exits"), Launches: c.Count("path.steps.launches"), Copies: c.Bool("path.staged"), Copy: copyEngine(c),
+	}
+	if n := c.Count("path.steps.front_ops"); n > 0 {
+		p.verbs.Front = path.FrontEnd{Ops: n, Exit: c.Delay("hardware.gpu.stream.exit"), Op: c.Delay("hardware.gpu.stream.op"), Launch: c.Delay("hardware.gpu.stream.launch")}
+	}
+	if p.verbs.Copies {
+		p.verbs.Payload = pcie.Host
+	}
+	n := c.Count("workload.initiators.ctas") * c.Count("workload.initiators.threads")
+	p.fg = shape{agents: n, perCTA: c.Count("workload.initiators.threads"), batch: wqes, queues: n}
+	if p.kind == "stream" && wqes == 1 {
+		p.fg.batch = c.Count("path.cpu.chain")
+	}
+	switch {
+	case c.Has("workload.background.kind"):
+		return errors.New("workload.background: beside a path that a CPU thread initiates (not available yet)")
+	case p.kind == "stream" && p.window < p.verbs.CQEEvery+p.fg.batch-1:
+		return fmt.Errorf("workload.outstanding: %d with a CQE every %d messages (want that many and a batch at least)", p.window, p.verbs.CQEEvery)
+	case p.msg.Get && p.verbs.Copies:
+		return errors.New("workload.kind: get over a staged path (want a put)")
+	}
+	return nil
+}
+
+func copyEngine(c *scenarios.Config) path.CopyEngine {
+	return path.CopyEngine{
+		ToHost: c.Delay("hardware.gpu.copy.to_host"), ToGPU: c.Delay("hardware.gpu.copy.to_gpu"), Rate: c.Rate("hardware.gpu.copy.rate"),
+		KernelExit: c.Delay("hardware.gpu.kernel_exit"), Launch: c.Delay("hardware.gpu.launch"),
+	}
+}
