@@ -34,6 +34,8 @@ var scenarioFields = []Field{
 
 	{Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
 		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu"},
+	{Key: "host.other_socket", Kind: Enum, Default: "warm", Enum: []string{"warm", "cold"},
+		Text: "uncore of the socket where nobody works: what crosses the sockets keeps to the slower one (class SYS)", Used: "model/pcie"},
 	{Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
 		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu"},
 	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},

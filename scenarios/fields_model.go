@@ -69,7 +69,7 @@ var modelFields = []Field{
 	{Key: "hardware.pcie.switch_latency", Kind: Duration, Dist: true, Text: "cut-through latency of a switch", Used: "model/pcie"},
 	{Key: "hardware.pcie.root_latency", Kind: Duration, Dist: true, Text: "through the root complex", Used: "model/pcie"},
 	{Key: "hardware.pcie.mesh_latency", Kind: Duration, Dist: true, Text: "between root complexes of one NUMA node", Used: "model/pcie"},
-	{Key: "hardware.pcie.socket_latency", Kind: Duration, Dist: true, Text: "inter-socket link", Used: "model/pcie"},
+	{Key: "hardware.pcie.socket_latency", Kind: Duration, Dist: true, Text: "inter-socket link, both uncores warm", Used: "model/pcie"},
 	{Key: "hardware.pcie.socket_p2p_rate", Kind: Rate, Text: "peer traffic across sockets", Used: "model/pcie"},
 	{Key: "hardware.pcie.credits.posted", Kind: Count, Min: "1", Text: "posted TLPs that a receiver buffers", Used: "model/pcie"},
 	{Key: "hardware.pcie.credits.non_posted", Kind: Count, Min: "1", Text: "non-posted TLPs that a receiver buffers", Used: "model/pcie"},
