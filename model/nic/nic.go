@@ -197,6 +197,7 @@ type QP struct {
 	head      uint32
 	rung      uint32
 	fetched   uint32
+	fetching  int    // WQE fetches under way, which nothing may overtake
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
 	pumping   bool
@@ -386,7 +387,7 @@ type blueFlame struct{ *QP }
 // Done is a WQE at the NIC, doorbell included.
 func (b blueFlame) Done(head uint32, c sim.Cause) {
 	q, n := b.QP, b.nic
-	if q.rung != head-1 || q.fetched != q.rung && q.pushed != q.rung {
+	if q.rung != head-1 || q.fetching > 0 || q.fetched != q.rung && q.pushed != q.rung {
 		doorbell(b).Done(head, c) // earlier WQEs are still to be fetched
 		return
 	}
@@ -433,6 +434,7 @@ func (s schedule) Handle(id uint32) {
 		f := n.allocFetch()
 		n.fetches[f] = fetch{qp: q, first: first, n: cnt}
 		n.WQEFetches++
+		q.fetching++
 		n.bus.Read(pcie.NIC, q.queues, size, q.at(first).Cause, n.kind.wqe, wqeFetched{n}, f)
 	}
 	q.start()
@@ -446,6 +448,7 @@ type wqeFetched struct{ *NIC }
 func (w wqeFetched) Done(f uint32, c sim.Cause) {
 	n := w.NIC
 	ft := n.fetches[f]
+	ft.qp.fetching--
 	n.fetches[f] = fetch{next: n.fetchTop}
 	n.fetchTop = f
 	now := n.eng.Now()
