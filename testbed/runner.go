@@ -122,6 +122,9 @@ func (r *runner) plan() (*plan, error) {
 	if c.Enum("path.payload_in") == "host" {
 		payload = pcie.Host
 	}
+	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
+		return nil, errors.New("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
+	}
 	warp := c.Count("hardware.gpu.warp")
 	wqes := c.Count("workload.wqes_per_doorbell")
 	var posting path.Posting
@@ -148,6 +151,12 @@ func (r *runner) plan() (*plan, error) {
 		p.prox.Burst = p.prox.Chain
 		if c.Has("path.proxy.burst") {
 			p.prox.Burst = c.Count("path.proxy.burst")
+		}
+		if x := &p.prox; x.Gather && !x.Pop && !x.SignaledEach {
+			return nil, errors.New("proxy.gather: with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
+		}
+		if x := &p.prox; x.SignalApart && x.Chain > 1 {
+			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}
 		wait := c.Enum("host.proxy.wait")
 		if wait == "auto" {
