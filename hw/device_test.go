@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -340,7 +341,7 @@ func TestDeviceTwoProcesses(t *testing.T) {
 	const token = "a-token-of-the-test"
 	serve := func(t *testing.T, port int) (wait func() error, log *bytes.Buffer) {
 		log = &bytes.Buffer{}
-		c := exec.Command(gdisim, "hw", "s.yaml", "--listen", fmt.Sprintf(":%d", port), "--device", b, "--token", token, "--meet", "20s")
+		c := exec.Command(gdisim, "hw", "s.yaml", "--listen", fmt.Sprintf(":%d", port), "--device", b, "--token", token, "--meet", "60s")
 		c.Dir, c.Stderr = dir, log
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -348,7 +349,7 @@ func TestDeviceTwoProcesses(t *testing.T) {
 		return c.Wait, log
 	}
 	dial := func(port int, file, token string) (string, error) {
-		c := exec.Command(gdisim, "hw", file, "--peer", fmt.Sprintf("127.0.0.1:%d", port), "--device", a, "--token", token, "--skip-host", "--format", "json", "-o", "two.json", "--meet", "20s")
+		c := exec.Command(gdisim, "hw", file, "--peer", fmt.Sprintf("127.0.0.1:%d", port), "--device", a, "--token", token, "--skip-host", "--format", "json", "-o", "two.json", "--meet", "60s")
 		c.Dir = dir
 		out, err := c.CombinedOutput()
 		return string(out), err
@@ -405,7 +406,21 @@ func TestDeviceTwoProcesses(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // in mid-run
+		// In mid-run: when the device has sent what only a run sends.
+		sent := func() int {
+			text, err := os.ReadFile("/sys/class/infiniband/" + a + "/ports/1/hw_counters/sent_pkts")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		for before, end := sent(), time.Now().Add(time.Minute); sent() < before+200 && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
+		}
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		if err := wait(); err == nil || !strings.Contains(log.String(), "lost") {
