@@ -28,7 +28,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	}
 	d.Counts.TurnRounds = c.Count("path.steps.turn_rounds")
 	d.Counts.ColdLines = c.Count("path.steps.cold_lines")
-	d.Insist = p.kind != "stream" && !c.Has("workload.background.kind")
+	d.Insist = p.kind != "stream"
 	d.SystemEnd = c.Enum("path.completion_fence") == "system"
 	d.SystemWait = c.Enum("path.wait_fence") == "system"
 	if c.Has("path.sq_depth") {

@@ -11,19 +11,22 @@ import (
 // DoorbellPath is the set-up in which GPU threads of a node build WQEs and
 // ring the NIC themselves.
 type DoorbellPath struct {
-	env    *Env
-	node   *Node
-	peer   int
-	cfg    Doorbell
-	msg    Message
-	batch  int
-	kinds  *kindTable
-	queues []*queue
-	prog   []Step
-	load   []Step   // program of background posts, plain puts one by one
-	waits  [][]Step // completion routine by the queue waited for; nil: one poll
-	insist []Step   // what a caller does that wants an unrung post rung
-	ringer *ringer  // nil: GPU threads ring
+	env   *Env
+	node  *Node
+	peer  int
+	cfg   Doorbell
+	msg   Message
+	batch int
+	// portion is how many of the batch's messages one reservation takes: a
+	// library's thread reserves one by one.
+	portion int
+	kinds   *kindTable
+	queues  []*queue
+	prog    []Step
+	load    []Step   // program of background posts, plain puts one by one
+	waits   [][]Step // completion routine by the queue waited for; nil: one poll
+	insist  []Step   // what a caller does that wants an unrung post rung
+	ringer  *ringer  // nil: GPU threads ring
 }
 
 // queue is a QP with what the posting threads share.
@@ -71,10 +74,14 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 	}
 	prog := cfg.Program(m, env.InlineLimit, checks)
 	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1)
-	if cfg.Library != LibBare && !checks {
+	if cfg.Library != LibBare && cfg.Insist {
 		for i := range p.queues {
 			p.waits = append(p.waits, cfg.Wait(i, queues))
 		}
+	}
+	p.portion = batch
+	if cfg.Library != LibBare && cfg.Posting != PostCooperative && cfg.Lanes <= 1 {
+		p.portion = 1
 	}
 	plain := Message{Bytes: m.Bytes}
 	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1)
@@ -134,6 +141,8 @@ type poster struct {
 
 	// Of a library's post.
 	base, end uint32 // its slots
+	filled    int    // messages of the batch so far
+	plain     bool   // posts background load
 	picks     int    // posts so far, where the library picks the queue
 }
 
@@ -177,7 +186,9 @@ func (t *poster) Post(c sim.Cause) {
 }
 
 // Background lets the thread post plain puts, whatever the path's messages are.
-func (t *poster) Background() { t.msg, t.post = Message{Bytes: t.msg.Bytes}, t.path.load }
+func (t *poster) Background() {
+	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes}, t.path.load, true
+}
 
 func (t *poster) shared(s *Step) bool {
 	p, q := t.path, t.queue
@@ -286,12 +297,12 @@ func (t *poster) rings(s *Step) bool {
 
 func (t *poster) stores() bool { return true }
 
-// wqes is the number of WQEs of a batch.
+// wqes is the number of WQEs that the thread reserves at a time.
 func (t *poster) wqes() int {
 	if t.msg.Signal != SignalNone {
-		return 2 * t.path.batch
+		return 2 * t.path.portion
 	}
-	return t.path.batch
+	return t.path.portion
 }
 
 // send has the batch's WQEs in the send queue and, if it rings, the posted
@@ -321,7 +332,7 @@ func (t *poster) ring(head uint32) {
 	}
 }
 
-// fill has the batch's WQEs in the send queue.
+// fill has the WQEs of a reservation in the send queue.
 func (t *poster) fill() {
 	p, q := t.path, t.queue
 	m := t.msg
@@ -340,8 +351,9 @@ func (t *poster) fill() {
 	}
 	each := p.cfg.Library == LibDOCA || p.cfg.Library == LibDeepEP // every WQE asks for a CQE
 	w.Signaled, sig.Signaled = each, each
-	for i := range p.batch {
-		if i == p.batch-1 { // one CQE retires the batch
+	for range p.portion {
+		t.filled++
+		if t.filled == p.batch { // one CQE retires the batch
 			sig.Signaled, sig.Land = true, t.land
 			w.Signaled, w.Land = each || m.Signal == SignalNone, t.land
 			if m.Signal != SignalNone {
@@ -353,7 +365,10 @@ func (t *poster) fill() {
 			q.qp.Post(sig)
 		}
 	}
-	t.due.push(batch{q, q.qp.Head()})
+	if t.filled == p.batch {
+		t.filled = 0
+		t.due.push(batch{q, q.qp.Head()})
+	}
 }
 
 // Done is a CQE, visible in the completion queue.
@@ -391,7 +406,7 @@ func (t *poster) AwaitCompletion(c sim.Cause) {
 
 func (t *poster) await(c sim.Cause) {
 	b := t.due.front()
-	if w := t.path.waits; w != nil {
+	if w := t.path.waits; w != nil && !t.plain {
 		t.doing = quieting
 		t.start(c, w[b.queue.index])
 		return

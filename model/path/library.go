@@ -73,7 +73,7 @@ type Protocol struct {
 	// SystemWait: a system-scope fence ends the wait for a message.
 	SystemWait bool
 	Depth      int  // WQEs that a queue holds; 0: the NIC's default
-	Insist     bool // the caller makes every post ring
+	Insist     bool // callers, but for background load, post and wait: every post must ring
 	// PicksQueue: each post goes to the next of the QPs to its peer.
 	PicksQueue bool
 }

@@ -87,7 +87,7 @@ func (t *poster) mustRing() bool {
 	if p.cfg.Library == LibNVSHMEM {
 		return t.queue.reserved == t.end || crossed
 	}
-	return crossed || p.cfg.Insist
+	return crossed || p.cfg.Insist && !t.plain
 }
 
 // skipTo goes on at the next step of that kind, or at the end.

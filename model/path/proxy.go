@@ -237,7 +237,7 @@ func (q asked) Done(upto uint32, c sim.Cause) {
 // counter, or by the stack's quiet, which tells of all.
 func (t *producer) AwaitCompletion(c sim.Cause) {
 	t.c = c
-	if p := t.path; p.cfg.Quiet != QuietCounter && !p.cfg.Stream {
+	if p := t.path; p.cfg.Quiet != QuietCounter && !p.cfg.Stream && !t.plain {
 		t.doing, t.answer.came = quieting, false
 		t.start(c, p.quiet)
 		return

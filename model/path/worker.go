@@ -21,9 +21,10 @@ type worker struct {
 	drains fifo[drain]
 	reaped uint32 // WQEs whose CQE the worker has seen
 
-	pos    int // what the pass looks at next: a ring, or the CQ behind them
-	taken  int // descriptors of the ring at pos in this pass
-	polled int // CQEs that this pass has found
+	owed   *ring // found the send queue full: the next free slot is its own
+	pos    int   // what the pass looks at next: a ring, or the CQ behind them
+	taken  int   // descriptors of the ring at pos in this pass
+	polled int   // CQEs that this pass has found
 	state  workerState
 	idleAt sim.Time     // when a pass began that has found nothing so far
 	pass   sim.Duration // length of such a pass
@@ -70,6 +71,8 @@ type drain struct {
 	upto  uint32
 	cause sim.Cause
 	from  *producer
+	ring  *ring  // where the slot of its entry is freed, if it is one
+	count uint32 // the ring's counter behind the entry
 }
 
 // wakeUp is the last interrupt that woke the worker.
@@ -190,6 +193,9 @@ func (a act) Handle(uint32) {
 		case w.answer != nil:
 			w.answer.answered(w.cause)
 			w.answer = nil
+			if w.ring != nil && int32(w.count-w.ring.done) > 0 {
+				w.ring.Done(w.count, w.cause)
+			}
 		case p.cfg.CompletionIn == pcie.GPU:
 			p.node.Bus.Write(pcie.CPU, pcie.GPU, 8, w.cause, p.kinds[stage.PCIeNotify], w.ring, w.count)
 		default:
@@ -237,7 +243,7 @@ func (w *worker) look() {
 		r := w.rings[w.pos]
 		for r.requests.len() > 0 && int32(r.taken-r.requests.front().upto) >= 0 {
 			q := r.requests.pop()
-			w.drains.push(drain{w.qp.Head(), q.cause, q.from})
+			w.drains.push(drain{upto: w.qp.Head(), cause: q.cause, from: q.from})
 		}
 		if w.serves(r) {
 			w.serve(r, t)
@@ -250,14 +256,29 @@ func (w *worker) look() {
 	w.idle()
 }
 
+// free is the number of WQEs that fit the send queue as far as the worker knows:
+// what the CQEs that it has seen have retired.
+func (w *worker) free() int { return w.qp.Free() - int(w.qp.Completed()-w.reaped) }
+
 // serves reports whether the ring has something that the worker takes now. A
-// drain for a request keeps it from serving.
+// drain for a request keeps it from serving, and so does a ring that came
+// earlier and has waited for room since.
 func (w *worker) serves(r *ring) bool {
 	x := &w.path.cfg
 	if r.visible.len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.len() > 0 {
 		return false
 	}
-	return r.visible.front().quiet != nil || w.qp.Free() >= w.path.perMessage()
+	switch {
+	case r.visible.front().quiet != nil:
+		return true
+	case w.owed != nil && w.owed != r:
+		return false
+	case w.free() < w.path.perMessage():
+		w.owed = r
+		return false
+	}
+	w.owed = nil
+	return true
 }
 
 func (w *worker) times(n int, d sim.Delay) sim.Duration {
@@ -310,11 +331,13 @@ func (w *worker) serve(r *ring, t sim.Time) {
 		return
 	}
 	perMessage := p.perMessage()
-	room := min(x.Chain, w.qp.Free()/perMessage)
+	room := min(x.Chain, w.free()/perMessage)
 	n, lines := 0, 0
 	last := w.pos
+	before := w.taken // of this ring in this pass
 	for i := w.pos; i < len(w.rings) && n < room; i++ {
-		k := w.ahead(w.rings[i], min(room-n, x.Burst-w.taken))
+		k := w.ahead(w.rings[i], min(room-n, x.Burst-before))
+		before = 0
 		if k > 0 {
 			n += k
 			lines += w.lines(k)
@@ -323,7 +346,6 @@ func (w *worker) serve(r *ring, t sim.Time) {
 		if !x.Gather {
 			break
 		}
-		w.taken = 0
 	}
 	deq := w.times(lines+x.TailLines, cfg.Miss) + w.times(n, cfg.Dequeue)
 	if x.Clears > 0 {
@@ -467,9 +489,14 @@ func (w *worker) quiet(r *ring, t sim.Time) {
 	k := p.kinds[stage.CPUDequeue]
 	k.Wait = uint8(stage.CPUWait)
 	c := p.env.Rec.Span(w.woken(d.cause, d.at), k, t0, t1, w.last)
-	w.drains.push(drain{w.qp.Head(), c, d.quiet})
+	q := drain{upto: w.qp.Head(), cause: c, from: d.quiet}
+	if p.cfg.Pop {
+		r.Done(r.taken, sim.Cause{})
+	} else {
+		q.ring, q.count = r, r.taken
+	}
+	w.drains.push(q)
 	w.last = c.Op
-	r.Done(r.taken, sim.Cause{})
 	w.state = workerReaping
 	p.env.Eng.At(t1, w.h, 0)
 }
@@ -484,7 +511,7 @@ func (w *worker) finish(t sim.Time) {
 	k.Wait = uint8(stage.CPUWait)
 	w.cause = rec.Span(c, k, t0, t1, w.last)
 	w.last = w.cause.Op
-	w.answer = d.from
+	w.answer, w.ring, w.count = d.from, d.ring, d.count
 	w.state = workerPublishing
 	p.env.Eng.At(t1, w.h, 0)
 }
