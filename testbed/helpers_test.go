@@ -33,6 +33,7 @@ type scene struct {
 	hardware string   // lines of hardware.set
 	host     string   // flow mapping
 	fabric   string   // cluster.fabric
+	nodes    int      // of the cluster, if not two
 	paths    []string // items
 	workload string   // flow mapping
 	more     string   // further sections
@@ -52,7 +53,11 @@ func (s scene) text() string {
 		b.WriteString("host: " + s.host + "\n")
 	}
 	if s.fabric != "" {
-		b.WriteString("cluster: {fabric: " + s.fabric + "}\n")
+		b.WriteString("cluster: {fabric: " + s.fabric)
+		if s.nodes > 0 {
+			fmt.Fprintf(&b, ", nodes: %d", s.nodes)
+		}
+		b.WriteString("}\n")
 	}
 	b.WriteString("paths:\n")
 	for _, p := range s.paths {

@@ -38,7 +38,7 @@ func TestCPUStacks(t *testing.T) {
 				s.paths = []string{"{stack: mini-proxy-tuned, set: {proxy.rings: 4}}"}
 			}
 			for _, p := range paths(t, s) {
-				if err := consistent(&p, true); err != nil && !strings.Contains(w, "stream") {
+				if err := consistent(&p); err != nil && !strings.Contains(w, "stream") {
 					t.Errorf("%s, %s: %v", stack, w, err)
 				}
 			}
@@ -98,7 +98,7 @@ func TestRandomProxies(t *testing.T) {
 		if p.Err != "" {
 			t.Fatalf("%s\n%s", p.Err, d.text())
 		}
-		if err := consistent(p, true); err != nil {
+		if err := consistent(p); err != nil {
 			t.Fatalf("%v\n%s", err, d.text())
 		}
 	})

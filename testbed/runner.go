@@ -158,6 +158,9 @@ func (r *runner) plan() (*plan, error) {
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
 			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}
+		if p.notify == path.SignalImmediate {
+			return nil, errors.New("notify: immediate with protocol cpu-proxy (want data, signal-write or signal-atomic)")
+		}
 		wait := c.Enum("host.proxy.wait")
 		if wait == "auto" {
 			wait = c.Enum("path.proxy.wait")
@@ -248,7 +251,37 @@ func (r *runner) plan() (*plan, error) {
 			r.note("a ring with hand-off single-producer that the background shares is assumed to cost its producers nothing")
 		}
 	}
-	return p, nil
+	return p, r.fits(p)
+}
+
+// fits refuses batches that a library's threads reserve message by message if
+// those of a queue can fill it before any of them has come to ring.
+func (r *runner) fits(p *plan) error {
+	d := &p.doorbell
+	if d.Library == path.LibBare || d.Posting == path.PostCooperative || d.Lanes > 1 || p.fg.batch == 1 || p.tours.connections > 0 {
+		return nil
+	}
+	depth := r.cfg.Count("hardware.nic.sq_depth")
+	if d.Depth > 0 {
+		depth = min(depth, d.Depth)
+	}
+	wqes := 1
+	if p.msg.Signal != path.SignalNone || p.notify != path.SignalNone {
+		wqes = 2
+	}
+	threads := map[int]int{}
+	for i := range p.fg.agents {
+		threads[p.foregroundQueue(i)]++
+	}
+	for i := range p.bg.agents {
+		threads[p.bg.queue(i)]++
+	}
+	for _, n := range threads {
+		if need := n*(p.fg.batch-1)*wqes + wqes; need > depth {
+			return fmt.Errorf("workload.wqes_per_doorbell: %d by %d threads of one queue, which fill its %d WQEs before any of them rings (want less, or more queues)", p.fg.batch, n, depth)
+		}
+	}
+	return nil
 }
 
 func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }

@@ -263,12 +263,15 @@ func (t *verbsThread) enqueue(at sim.Time) {
 	p := t.path
 	x := &p.cfg
 	n := t.wqes()
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: x.Payload, Cause: t.c, Land: t.land}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: x.Payload, Cause: t.c}
 	if p.msg.Get {
 		e.Opcode = nic.RDMARead
 	}
 	e.Imm = p.msg.Signal == SignalImmediate
-	for range p.batch {
+	for i := range p.batch {
+		if i == p.batch-1 {
+			e.Land = t.land // the batch has come with its last message
+		}
 		t.unsent++
 		asks := !x.Stream || t.unsent >= x.CQEEvery
 		if asks {

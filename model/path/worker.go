@@ -21,9 +21,10 @@ type worker struct {
 	drains fifo[drain]
 	reaped uint32 // WQEs whose CQE the worker has seen
 
-	pos    int // what the pass looks at next: a ring, or the CQ behind them
-	taken  int // descriptors of the ring at pos in this pass
-	polled int // CQEs that this pass has found
+	owed   *ring // found the send queue full: the next free slot is its own
+	pos    int   // what the pass looks at next: a ring, or the CQ behind them
+	taken  int   // descriptors of the ring at pos in this pass
+	polled int   // CQEs that this pass has found
 	state  workerState
 	idleAt sim.Time     // when a pass began that has found nothing so far
 	pass   sim.Duration // length of such a pass
@@ -260,13 +261,24 @@ func (w *worker) look() {
 func (w *worker) free() int { return w.qp.Free() - int(w.qp.Completed()-w.reaped) }
 
 // serves reports whether the ring has something that the worker takes now. A
-// drain for a request keeps it from serving.
+// drain for a request keeps it from serving, and so does a ring that came
+// earlier and has waited for room since.
 func (w *worker) serves(r *ring) bool {
 	x := &w.path.cfg
 	if r.visible.len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.len() > 0 {
 		return false
 	}
-	return r.visible.front().quiet != nil || w.free() >= w.path.perMessage()
+	switch {
+	case r.visible.front().quiet != nil:
+		return true
+	case w.owed != nil && w.owed != r:
+		return false
+	case w.free() < w.path.perMessage():
+		w.owed = r
+		return false
+	}
+	w.owed = nil
+	return true
 }
 
 func (w *worker) times(n int, d sim.Delay) sim.Duration {
