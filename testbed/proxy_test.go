@@ -218,8 +218,10 @@ func TestWhatTheNICReads(t *testing.T) {
 // reads once they are more than the GPU has tags.
 func TestReadersShareTags(t *testing.T) {
 	issue := func(tags int) float64 {
-		return value(t, scene{hardware: fmt.Sprintf("gpu.pcie.tags: %d", tags), paths: []string{"{stack: mini-proxy, set: {proxy.rings: 8}}"},
-			workload: "{kind: ping-pong, bytes: 8B, iterations: 40, warmup: 10, background: {kind: stream, bytes: 8B, outstanding: 2, initiators: {ctas: 16, threads: 32}, queue: reserved}}"}, stage.RTT)
+		return value(t, scene{
+			hardware: fmt.Sprintf("gpu.pcie.tags: %d", tags), paths: []string{"{stack: mini-proxy, set: {proxy.rings: 8}}"},
+			workload: "{kind: ping-pong, bytes: 8B, iterations: 40, warmup: 10, background: {kind: stream, bytes: 8B, outstanding: 2, initiators: {ctas: 16, threads: 32}, queue: reserved}}",
+		}, stage.RTT)
 	}
 	many, few := issue(1024), issue(32)
 	// 512 readers over 32 tags: a read takes up to 16 round trips of 1.08 us, and

@@ -33,20 +33,48 @@ func TestHandoffPrograms(t *testing.T) {
 		msg  Message
 		want string
 	}{
-		{"many producers", Proxy{Handoff: HandoffGeneral, DescriptorBytes: 16}, Message{Bytes: 8},
-			"atomic > load, host > build > fence > store, host"},
-		{"one producer", Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16}, Message{Bytes: 8},
-			"build > store, host"},
-		{"words: put", Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16}, Message{Bytes: 8},
-			"fence > atomic > load, L2 > build > store, hostx4"},
-		{"words: put with signal", Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16}, signal,
-			"fence > atomic > load, L2 > build > store, hostx6"},
-		{"entry, index in host memory", Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.Host, Counts: Counts{Stores: 2}}, signal,
-			"stores, localx2 > fence > atomic > load, host > build > store, hostx8"},
-		{"entry, index in GPU memory", Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.GPU}, signal,
-			"fence > atomic > load, L2 > build > store, hostx8"},
-		{"fifo", Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Counts: Counts{Calls: 1}}, Message{Bytes: 8},
-			"call > atomic > load, L2 > build > fence > store, host"},
+		{
+			"many producers",
+			Proxy{Handoff: HandoffGeneral, DescriptorBytes: 16},
+			Message{Bytes: 8},
+			"atomic > load, host > build > fence > store, host",
+		},
+		{
+			"one producer",
+			Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16},
+			Message{Bytes: 8},
+			"build > store, host",
+		},
+		{
+			"words: put",
+			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
+			Message{Bytes: 8},
+			"fence > atomic > load, L2 > build > store, hostx4",
+		},
+		{
+			"words: put with signal",
+			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
+			signal,
+			"fence > atomic > load, L2 > build > store, hostx6",
+		},
+		{
+			"entry, index in host memory",
+			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.Host, Counts: Counts{Stores: 2}},
+			signal,
+			"stores, localx2 > fence > atomic > load, host > build > store, hostx8",
+		},
+		{
+			"entry, index in GPU memory",
+			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.GPU},
+			signal,
+			"fence > atomic > load, L2 > build > store, hostx8",
+		},
+		{
+			"fifo",
+			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Counts: Counts{Calls: 1}},
+			Message{Bytes: 8},
+			"call > atomic > load, L2 > build > fence > store, host",
+		},
 	} {
 		p := c.cfg.Program(c.msg)
 		if d := cmp.Diff(c.want, text(p.Steps())); d != "" {

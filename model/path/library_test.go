@@ -106,11 +106,15 @@ func TestWaitPrograms(t *testing.T) {
 		{"doca", path.Protocol{Library: path.LibDOCA, SystemEnd: true}, 0, 1, "load, L2*3 > poll CQ*2 > fence.sys.full > atomic"},
 		{"deepep looks at one queue", path.Protocol{Library: path.LibDeepEP, AllQueues: true}, 2, 8, "load, L2*2 > poll CQ > fence.cta*2"},
 		{
-			"nvshmem, used queue", path.Protocol{Library: path.LibNVSHMEM}, 2, 8,
+			"nvshmem, used queue",
+			path.Protocol{Library: path.LibNVSHMEM},
+			2, 8,
 			"load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > acquire",
 		},
 		{
-			"nvshmem, all: DCIs first, then the QPs in order", path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, SystemEnd: true}, 2, 8,
+			"nvshmem, all: DCIs first, then the QPs in order",
+			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, SystemEnd: true},
+			2, 8,
 			"visit idle queue*5 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > visit idle queue*5 > fence.sys.full",
 		},
 	} {

@@ -29,8 +29,16 @@ func TestHostNear(t *testing.T) {
 		from, to Unit
 		want     int // crossings one way
 	}{
-		{false, GPU, Host, 1}, {false, CPU, GPU, 1}, {false, NIC, Host, 0}, {false, CPU, NIC, 0}, {false, GPU, NIC, 1},
-		{true, GPU, Host, 0}, {true, CPU, GPU, 0}, {true, NIC, Host, 1}, {true, CPU, NIC, 1}, {true, NIC, GPU, 1},
+		{false, GPU, Host, 1},
+		{false, CPU, GPU, 1},
+		{false, NIC, Host, 0},
+		{false, CPU, NIC, 0},
+		{false, GPU, NIC, 1},
+		{true, GPU, Host, 0},
+		{true, CPU, GPU, 0},
+		{true, NIC, Host, 1},
+		{true, CPU, NIC, 1},
+		{true, NIC, GPU, 1},
 	} {
 		f, free := build(c.near, cross), build(c.near, 0)
 		if d := f.OneWay(c.from, c.to, 8) - free.OneWay(c.from, c.to, 8); d != sim.Duration(c.want)*cross {
