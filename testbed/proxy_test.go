@@ -76,15 +76,16 @@ func TestRandomProxies(t *testing.T) {
 		if kind == "stream" {
 			outstanding = pick("outstanding", "1", "9", "64")
 		}
-		background := ""
+		background, most := "", 30
 		if kind == "ping-pong" && pick("background", "none", "some") == "some" {
 			background = ", background: {kind: stream, bytes: 8B, outstanding: 3, initiators: {ctas: 5}, queue: " + pick("queue", "shared", "reserved") + "}"
+			most = 3 // a worker that posts faster than it polls its CQ makes round trips of milliseconds
 		}
 		d := scene{
 			host:  "{interrupt: {moderation: " + pick("moderation", "0s", "5us") + ", frames: " + pick("frames", "0", "3") + "}, idle: {deepest: " + pick("idle", "none", "C1E", "C6") + "}}",
 			paths: []string{"{name: p, stack: mini-proxy, set: {" + strings.Join(set, ", ") + "}}"},
 			workload: fmt.Sprintf("{kind: %s, bytes: 8B, iterations: %d, warmup: %d, outstanding: %s, initiators: {ctas: %s}%s}",
-				kind, rapid.IntRange(1, 30).Draw(t, "iterations"), rapid.IntRange(0, 3).Draw(t, "warmup"), outstanding, pick("ctas", "1", "2", "7"), background),
+				kind, rapid.IntRange(1, most).Draw(t, "iterations"), rapid.IntRange(0, 3).Draw(t, "warmup"), outstanding, pick("ctas", "1", "2", "7"), background),
 			seed: rapid.Uint64Range(1, 1<<40).Draw(t, "seed"),
 		}
 		res, err := testbed.Run(context.Background(), parse(t, d.text()), testbed.Options{Breakdown: true, Workers: 1})
