@@ -357,7 +357,11 @@ func (c *checks) misses(t *testing.T) string {
 			if v.Failed() {
 				t.Errorf("%s:%d: %s is missed, and not as known", v.File, v.Line, what(v))
 			}
-			fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated (%+.1f %%); %s\n", g.name, what(v), v.Want, v.Got, 100*v.Err, v.KnownMiss)
+			off := "" // a range has no error
+			if !math.IsNaN(v.Err) {
+				off = fmt.Sprintf(" (%+.1f %%)", 100*v.Err)
+			}
+			fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated%s; %s\n", g.name, what(v), v.Want, v.Got, off, v.KnownMiss)
 		}
 	}
 	if b.Len() == 0 {
