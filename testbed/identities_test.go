@@ -509,3 +509,31 @@ func TestFullSendQueue(t *testing.T) {
 		t.Errorf("%d samples", n)
 	}
 }
+
+// TestContextThrash: queues whose state does not fit the NIC's cache together
+// still get on: what was read serves the work that waited for it.
+func TestContextThrash(t *testing.T) {
+	for _, p := range paths(t, scene{
+		hardware: "nic.context.cache: 5000B",
+		paths:    []string{"mini-gda", "fabric-lib"},
+		workload: "{kind: put, bytes: 39B, iterations: 2, warmup: 3, initiators: {threads: 32}}",
+	}) {
+		if n := metric(t, &p, stage.PutCompletion).N; n != 64 {
+			t.Errorf("%s: %d samples, want 64", p.Name, n)
+		}
+	}
+}
+
+// TestBatchLandsOnce: a batch is one operation at the destination too, whoever
+// posts it.
+func TestBatchLandsOnce(t *testing.T) {
+	for _, p := range paths(t, scene{
+		paths:    []string{"mini-gda", "gin-gdaki", "verbs-cpu"},
+		workload: "{kind: put, bytes: 8B, iterations: 5, warmup: 1, wqes_per_doorbell: 4}",
+	}) {
+		issue, oneWay := metric(t, &p, stage.Issue), metric(t, &p, stage.OneWay)
+		if oneWay.N != 5 || oneWay.Min <= issue.Max {
+			t.Errorf("%s: %d samples, one way %v at least, issue %v at most", p.Name, oneWay.N, oneWay.Min, issue.Max)
+		}
+	}
+}

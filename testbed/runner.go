@@ -158,9 +158,6 @@ func (r *runner) plan() (*plan, error) {
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
 			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}
-		if p.notify == path.SignalImmediate {
-			return nil, errors.New("notify: immediate with protocol cpu-proxy (want data, signal-write or signal-atomic)")
-		}
 		wait := c.Enum("host.proxy.wait")
 		if wait == "auto" {
 			wait = c.Enum("path.proxy.wait")
@@ -171,6 +168,9 @@ func (r *runner) plan() (*plan, error) {
 		p.prox.Workers = c.Count("host.proxy.threads")
 		if c.Has("path.proxy.workers") {
 			p.prox.Workers = c.Count("path.proxy.workers")
+		}
+		if p.notify == path.SignalImmediate {
+			return nil, errors.New("notify: immediate with protocol cpu-proxy (want data, signal-write or signal-atomic)")
 		}
 		p.fg, err = r.proxyShape("workload.initiators.", handoff, wqes)
 	} else {

@@ -69,7 +69,7 @@ func (q *QP) absent(h sim.HandlerID) bool {
 		q.again = append(q.again, h)
 		return true
 	}
-	if n.touch(&q.requester, n.cfg.Context.Requester) {
+	if q.came == n.eng.Now() || n.touch(&q.requester, n.cfg.Context.Requester) {
 		return false
 	}
 	q.loading = true
@@ -92,6 +92,7 @@ func (r requesterThere) Handle(id uint32) {
 	q := r.qps[id]
 	q.loading = false
 	now := r.eng.Now()
+	q.came = now // and is used at once, even if another's has taken its place meanwhile
 	for _, h := range q.again {
 		r.eng.At(now, h, id)
 	}

@@ -214,8 +214,9 @@ type QP struct {
 	requester entry // here
 	loading   bool
 	again     []sim.HandlerID
-	responder entry  // at the peer, as is what waits for it
-	held      uint32 // packets
+	came      sim.Time // when the requester's state was read last
+	responder entry    // at the peer, as is what waits for it
+	held      uint32   // packets
 	heldLast  uint32
 }
 
@@ -226,7 +227,7 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 	if len(n.qps) >= n.cfg.MaxQP {
 		return nil, fmt.Errorf("nic: more than %d queue pairs", n.cfg.MaxQP)
 	}
-	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
+	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, came: -1, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
 	n.qps = append(n.qps, q)
 	// Creating a connection leaves its state in both NICs.
 	before := n.ContextReads

@@ -21,10 +21,11 @@ type worker struct {
 	drains fifo[drain]
 	reaped uint32 // WQEs whose CQE the worker has seen
 
-	owed   *ring // found the send queue full: the next free slot is its own
-	pos    int   // what the pass looks at next: a ring, or the CQ behind them
-	taken  int   // descriptors of the ring at pos in this pass
-	polled int   // CQEs that this pass has found
+	pos    int  // what the pass looks at next: a ring, or the CQ behind them
+	stuck  bool // a post waits for room in the send queue:
+	resume int  // that of this ring, with which the next pass begins
+	taken  int  // descriptors of the ring at pos in this pass
+	polled int  // CQEs that this pass has found
 	state  workerState
 	idleAt sim.Time     // when a pass began that has found nothing so far
 	pass   sim.Duration // length of such a pass
@@ -223,6 +224,9 @@ func (w *worker) size() int64 {
 func (w *worker) look() {
 	cfg, x := w.core.Config(), &w.path.cfg
 	t := w.path.env.Eng.Now()
+	if w.stuck {
+		w.pos = len(w.rings) // whatever came meanwhile: the CQ, then that ring
+	}
 	for range len(w.rings) + 2 {
 		if w.pos == len(w.rings) {
 			if w.cqes.len() > 0 && (w.polled == 0 || !x.CQOnce) {
@@ -234,6 +238,9 @@ func (w *worker) look() {
 				return
 			}
 			w.pos, w.taken, w.polled = 0, 0, 0
+			if w.stuck {
+				w.pos = w.resume
+			}
 			for range w.tests() {
 				t = t.Add(w.core.Draw(cfg.PollEmpty))
 			}
@@ -245,13 +252,19 @@ func (w *worker) look() {
 			q := r.requests.pop()
 			w.drains.push(drain{upto: w.qp.Head(), cause: q.cause, from: q.from})
 		}
+		w.stuck = w.full(r)
 		if w.serves(r) {
 			w.serve(r, t)
 			return
 		}
+		t = t.Add(w.core.Draw(cfg.Check))
+		if w.stuck {
+			// The post waits for room: this ring's turn comes first then.
+			w.resume, w.pos = w.pos, len(w.rings)
+			continue
+		}
 		w.pos++
 		w.taken = 0
-		t = t.Add(w.core.Draw(cfg.Check))
 	}
 	w.idle()
 }
@@ -260,25 +273,19 @@ func (w *worker) look() {
 // what the CQEs that it has seen have retired.
 func (w *worker) free() int { return w.qp.Free() - int(w.qp.Completed()-w.reaped) }
 
+// full reports whether the ring's next message waits for room in the send queue.
+func (w *worker) full(r *ring) bool {
+	return r.visible.len() > 0 && r.visible.front().quiet == nil && w.free() < w.path.perMessage()
+}
+
 // serves reports whether the ring has something that the worker takes now. A
-// drain for a request keeps it from serving, and so does a ring that came
-// earlier and has waited for room since.
+// drain for a request keeps it from serving.
 func (w *worker) serves(r *ring) bool {
 	x := &w.path.cfg
 	if r.visible.len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.len() > 0 {
 		return false
 	}
-	switch {
-	case r.visible.front().quiet != nil:
-		return true
-	case w.owed != nil && w.owed != r:
-		return false
-	case w.free() < w.path.perMessage():
-		w.owed = r
-		return false
-	}
-	w.owed = nil
-	return true
+	return r.visible.front().quiet != nil || w.free() >= w.path.perMessage()
 }
 
 func (w *worker) times(n int, d sim.Delay) sim.Duration {
