@@ -545,6 +545,16 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			starts = append(starts, func() { c.Start(t, u) })
 		}
 	}
+	var sink result.TraceSink
+	if r.trace != nil && rec != nil {
+		pass := p.kind
+		if pingPong {
+			pass = "ping-pong"
+		}
+		if sink = r.trace(pass); sink != nil {
+			m.watchCredits(sink)
+		}
+	}
 	first := m.usage(run, fwd)
 	var last usage
 	run.OnMeasure = func() {
@@ -577,14 +587,8 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			r.out.Err = fmt.Sprintf("gave up at %v: %s and no message has ended for %d events", m.env.Eng.Now(), who, patience(p))
 		}
 	}
-	if r.trace != nil && rec != nil {
-		pass := p.kind
-		if pingPong {
-			pass = "ping-pong"
-		}
-		if sink := r.trace(pass); sink != nil {
-			feedTrace(sink, rec)
-		}
+	if sink != nil {
+		feedTrace(sink, rec)
 	}
 	r.collect(p, m, run, group, background, rec, find, fwd, last.since(&first), len(used))
 	return nil

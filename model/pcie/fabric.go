@@ -120,6 +120,9 @@ type Fabric struct {
 	tagWait [units][]uint32
 	left    [units]sim.Time // when the unit's last request left it
 	sampled sim.Time
+	// Watch is told of every change of a link's credits: the link, the class
+	// (posted, non-posted, completion) and what is free now. Nil: nobody asks.
+	Watch func(link, class string, free int)
 }
 
 // New builds the tree of node. rng serves the latencies that are
@@ -346,13 +349,23 @@ func (f *Fabric) take(p *pipe, t *txn) bool {
 		return false
 	}
 	p.credits[t.class] -= n
+	f.watch(p, t)
 	return true
+}
+
+var classes = [...]string{posted: "posted", nonPosted: "non-posted", completion: "completion"}
+
+func (f *Fabric) watch(p *pipe, t *txn) {
+	if f.Watch != nil {
+		f.Watch(p.name, classes[t.class], p.credits[t.class])
+	}
 }
 
 // give returns the credits of the link that the transaction has left.
 func (f *Fabric) give(t *txn, route []hop, at int8) {
 	p := route[at].pipe
 	p.credits[t.class] += f.need(p, t)
+	f.watch(p, t)
 	for q := range p.waiting {
 		for len(p.waiting[q]) > 0 {
 			id := p.waiting[q][0]
