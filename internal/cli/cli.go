@@ -47,6 +47,7 @@ func run(ctx context.Context, b backend, args []string, stdout, stderr io.Writer
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	demandShell(root)
 	err := checkVerb(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
@@ -227,5 +228,19 @@ func completeNames(list func() []scenarios.Info) cobra.CompletionFunc {
 			out = append(out, i.Name)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// demandShell makes completion without a known shell an error: its help is no
+// script. The command keeps root's output as it is now.
+func demandShell(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args = cobra.ArbitraryArgs
+			c.RunE = func(*cobra.Command, []string) error {
+				return errors.New("completion: want a shell: bash, fish, powershell or zsh")
+			}
+		}
 	}
 }

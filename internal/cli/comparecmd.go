@@ -83,6 +83,11 @@ func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error)
 
 // writeOut writes to -o or standard output what f makes, all or nothing.
 func writeOut(cmd *cobra.Command, name string, f func(io.Writer) error) error {
+	for _, input := range cmd.Flags().Args() {
+		if sameFile(input, name) {
+			return fmt.Errorf("-o %s: is an input", name)
+		}
+	}
 	o, err := openOutput(cmd.OutOrStdout(), name)
 	if err != nil {
 		return err

@@ -43,6 +43,19 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
+// samePlace reports whether two names, of files that need not exist, are one.
+func samePlace(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	x, err := filepath.Abs(a)
+	if err != nil {
+		return false
+	}
+	y, err := filepath.Abs(b)
+	return err == nil && x == y || sameFile(a, b)
+}
+
 // output is where data goes: standard output, or a file that appears under its
 // name only when it is complete.
 type output struct {

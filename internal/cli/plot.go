@@ -141,6 +141,11 @@ func readResults(names []string) ([]*result.Result, error) {
 
 // writeFile makes name appear with what fill writes, or not at all.
 func writeFile(cmd *cobra.Command, name string, fill func(*bytes.Buffer) error) error {
+	for _, input := range cmd.Flags().Args() {
+		if sameFile(input, name) {
+			return fmt.Errorf("-o %s: is an input", name)
+		}
+	}
 	out, err := openOutput(cmd.OutOrStdout(), name)
 	if err != nil {
 		return err

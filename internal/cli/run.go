@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,8 +91,15 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	if err := s.Apply(f.sets); err != nil {
 		return err
 	}
-	if sameFile(arg, f.out) {
+	switch {
+	case sameFile(arg, f.out):
 		return fmt.Errorf("-o %s: is the scenario itself", f.out)
+	case sameFile(arg, f.trace):
+		return fmt.Errorf("--trace %s: is the scenario itself", f.trace)
+	case samePlace(f.out, f.trace):
+		return fmt.Errorf("-o and --trace: both %s", f.trace)
+	case f.plot != "" && strings.HasSuffix(f.out, ".png") && samePlace(filepath.Dir(f.out), f.plot):
+		return fmt.Errorf("-o %s: in the folder of --plot, under a figure's ending", f.out)
 	}
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
 	if err != nil {
