@@ -537,3 +537,17 @@ func TestBatchLandsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestBurstOfFullQueue: a worker that posts into a full send queue moves on to
+// the next ring behind a burst, however long that takes.
+func TestBurstOfFullQueue(t *testing.T) {
+	p := paths(t, scene{
+		hardware: "nic.sq_depth: 130",
+		host:     "{clock: 3.1GHz, proxy: {core: dedicated}}",
+		paths:    []string{"{name: x, stack: nvshmem-ibrc, set: {signal: atomic}}"},
+		workload: "{kind: put-signal, bytes: 15B, iterations: 6, warmup: 0, initiators: {threads: 32}, background: {kind: stream, outstanding: 5, initiators: {threads: 32}, queue: reserved}}",
+	})[0]
+	if n := metric(t, &p, stage.PutCompletion).N; n != 192 {
+		t.Errorf("%d samples", n)
+	}
+}
