@@ -130,8 +130,15 @@ func byReference(vs []Verdict) (refs []string, groups [][]TableSummary) {
 
 func summaryTable(ss []TableSummary) *table.Table {
 	t := &table.Table{Columns: []table.Column{
-		{Head: "figures"}, {Head: "fitted", Right: true}, {Head: "checked", Right: true}, {Head: "median %", Right: true}, {Head: "p95 %", Right: true},
-		{Head: "worst %", Right: true}, {Head: "worst row"}, {Head: "orders"}, {Head: "missed", Right: true},
+		{Head: "figures"},
+		{Head: "fitted", Right: true},
+		{Head: "checked", Right: true},
+		{Head: "median %", Right: true},
+		{Head: "p95 %", Right: true},
+		{Head: "worst %", Right: true},
+		{Head: "worst row"},
+		{Head: "orders"},
+		{Head: "missed", Right: true},
 	}}
 	for _, s := range ss {
 		_, where, ok := strings.Cut(s.Source, ", ")

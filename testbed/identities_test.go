@@ -87,8 +87,8 @@ func TestPointerAgainstInline(t *testing.T) {
 	}
 }
 
-// TestLittle is identity 5: in a closed loop mean latency is window over rate.
-func TestLittle(t *testing.T) {
+// TestLittlesLaw is identity 5: in a closed loop mean latency is window over rate.
+func TestLittlesLaw(t *testing.T) {
 	for _, window := range []int{1, 3, 64} {
 		for _, threads := range []int{1, 4} {
 			s := scene{
