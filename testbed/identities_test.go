@@ -551,3 +551,16 @@ func TestBurstOfFullQueue(t *testing.T) {
 		t.Errorf("%d samples", n)
 	}
 }
+
+// TestQuietBehindChains: a chain over all rings does not pass a quiet that waits
+// in one of them.
+func TestQuietBehindChains(t *testing.T) {
+	p := paths(t, scene{
+		hardware: "nic.sq_depth: 130", host: "{clock: warm}",
+		paths:    []string{"{name: x, stack: uccl-ep, set: {proxy.workers: 2}}"},
+		workload: "{kind: put, bytes: 93B, iterations: 7, warmup: 3, initiators: {ctas: 2, threads: 32}, background: {kind: stream, outstanding: 5, initiators: {threads: 32}, queue: shared}}",
+	})[0]
+	if n := metric(t, &p, stage.PutCompletion).N; n != 448 {
+		t.Errorf("%d samples", n)
+	}
+}

@@ -348,6 +348,9 @@ func (w *worker) serve(r *ring, t sim.Time) {
 	last := w.pos
 	before := w.taken // of this ring in this pass
 	for i := w.pos; i < len(w.rings) && n < room; i++ {
+		if v := &w.rings[i].visible; v.len() > 0 && v.front().quiet != nil {
+			break // it is read in its own turn, which a chain must not pass
+		}
 		k := w.ahead(w.rings[i], min(room-n, x.Burst-before))
 		before = 0
 		if k > 0 {
