@@ -85,6 +85,7 @@ func Text(w io.Writer, vs []Verdict) error {
 		t.Columns = t.Columns[:len(t.Columns)-1] // no room for the source
 		for i := range group {
 			t.Rows[i][0] = fmt.Sprint(group[i].Line)
+			t.Rows[i][3] = group[i].brief()
 		}
 		t.Columns[0] = table.Column{Head: "line", Right: true}
 		if _, err := t.Text(w, textWidth, ""); err != nil {
@@ -105,6 +106,20 @@ func Text(w io.Writer, vs []Verdict) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// brief is what came out, in a column's width: a failure's sentence tells all.
+func (v *Verdict) brief() string {
+	const width = 24
+	switch {
+	case table.Width(v.Got) <= width:
+		return v.Got
+	case v.Order && v.Holds:
+		return "in order"
+	case v.Order:
+		return "not in order"
+	}
+	return table.Cut(v.Got, width)
 }
 
 // byFile cuts the verdicts where the file changes.

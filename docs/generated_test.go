@@ -333,7 +333,7 @@ func (c *checks) misses(t *testing.T) string {
 		if v.Failed() {
 			t.Errorf("%s:%d: %s is missed, and not as known", v.File, v.Line, what(v))
 		}
-		off := ""
+		off := "" // a range has no error
 		if !math.IsNaN(v.Err) {
 			off = fmt.Sprintf(" (%+.1f %%)", 100*v.Err)
 		}

@@ -33,6 +33,7 @@ var (
 	blue       = color.RGBA{0x00, 0x72, 0xB2, 0xFF}
 	vermillion = color.RGBA{0xD5, 0x5E, 0x00, 0xFF}
 	purple     = color.RGBA{0xCC, 0x79, 0xA7, 0xFF}
+	grey       = color.RGBA{0x9A, 0x9A, 0x9C, 0xFF}
 )
 
 // The colours of everything else. The report replaces them by variables of its
@@ -114,6 +115,7 @@ var looks = [stage.Count]struct {
 	stage.FabricSwitch:    {purple, -0.15, solid},
 	stage.FabricQueue:     {purple, 0.40, dots},
 	stage.NICAck:          {purple, 0.15, vertical},
+	stage.Unresolved:      {grey, 0, dots}, // of no family: what hardware cannot tell apart
 }
 
 // line is how a series is drawn: by colour, dash and marker.

@@ -100,19 +100,38 @@ func place(src []byte, err error) string {
 // that a renamed field cannot change a file. Names stand for numbers here.
 
 type wireResult struct {
-	Schema   string      `json:"schema"`
-	Tool     string      `json:"tool"`
-	Backend  string      `json:"backend"`
-	Name     string      `json:"name"`
-	Title    string      `json:"title,omitempty"`
-	Source   string      `json:"source"`
-	Digest   string      `json:"digest"`
-	Seed     uint64      `json:"seed"`
-	Partial  bool        `json:"partial,omitempty"`
-	Messages uint64      `json:"messages"`
-	Events   uint64      `json:"events"`
-	Notices  []string    `json:"notices,omitempty"`
-	Points   []wirePoint `json:"points"`
+	Schema   string         `json:"schema"`
+	Tool     string         `json:"tool"`
+	Backend  string         `json:"backend"`
+	Name     string         `json:"name"`
+	Title    string         `json:"title,omitempty"`
+	Source   string         `json:"source"`
+	Digest   string         `json:"digest"`
+	Seed     uint64         `json:"seed"`
+	Partial  bool           `json:"partial,omitempty"`
+	Messages uint64         `json:"messages"`
+	Events   uint64         `json:"events"`
+	Notices  []string       `json:"notices,omitempty"`
+	Emulated string         `json:"emulated,omitempty"`
+	Machine  []wireSetting  `json:"machine,omitempty"`
+	Measured []wireMeasured `json:"measured,omitempty"`
+	Points   []wirePoint    `json:"points"`
+}
+
+// wireMeasured has quantiles where it has samples.
+type wireMeasured struct {
+	Name      string         `json:"name"`
+	Method    string         `json:"method,omitempty"`
+	Err       string         `json:"error,omitempty"`
+	Overhead  sim.Duration   `json:"overhead_ps,omitempty"`
+	N         int            `json:"n,omitempty"`
+	Min       sim.Duration   `json:"min_ps"`
+	P50       sim.Duration   `json:"p50_ps"`
+	P99       sim.Duration   `json:"p99_ps"`
+	P999      sim.Duration   `json:"p99_9_ps"`
+	Max       sim.Duration   `json:"max_ps"`
+	Mean      sim.Duration   `json:"mean_ps"`
+	Quantiles []sim.Duration `json:"quantiles_ps,omitempty"`
 }
 
 type wireSetting struct {
@@ -138,6 +157,7 @@ type wirePath struct {
 	Cost       wireCost        `json:"cost"`
 	Params     []wireParam     `json:"params,omitempty"`
 	Graphs     []wireGraph     `json:"graphs,omitempty"`
+	Measured   []wireMeasured  `json:"measured,omitempty"`
 }
 
 // wireMetric has either the quantiles or the value, by the metric's unit.
@@ -171,6 +191,9 @@ type wireStageTime struct {
 	Time  sim.Duration `json:"time_ps"`
 	Mean  sim.Duration `json:"mean_ps"`
 	N     int          `json:"n"`
+
+	Method string       `json:"method,omitempty"`
+	Spread sim.Duration `json:"spread_ps,omitempty"`
 }
 
 type wireOverlap struct {
@@ -313,6 +336,7 @@ func toWire(r *Result) *wireResult {
 	return &wireResult{
 		Schema: Schema, Tool: r.Tool, Backend: r.Backend, Name: r.Name, Title: r.Title, Source: r.Source, Digest: r.Digest, Seed: r.Seed,
 		Partial: r.Partial, Messages: r.Messages, Events: r.Events, Notices: r.Notices,
+		Emulated: r.Emulated, Machine: each(r.Machine, func(s Setting) wireSetting { return wireSetting(s) }), Measured: each(r.Measured, measuredToWire),
 		Points: each(r.Points, func(p Point) wirePoint {
 			return wirePoint{Index: p.Index, At: each(p.At, func(s Setting) wireSetting { return wireSetting(s) }), Paths: each(p.Paths, pathToWire)}
 		}),
@@ -323,6 +347,7 @@ func (w *wireResult) result() *Result {
 	return &Result{
 		Schema: w.Schema, Tool: w.Tool, Backend: w.Backend, Name: w.Name, Title: w.Title, Source: w.Source, Digest: w.Digest, Seed: w.Seed,
 		Partial: w.Partial, Messages: w.Messages, Events: w.Events, Notices: w.Notices,
+		Emulated: w.Emulated, Machine: each(w.Machine, func(s wireSetting) Setting { return Setting(s) }), Measured: each(w.Measured, measuredFromWire),
 		Points: each(w.Points, func(p wirePoint) Point {
 			return Point{Index: p.Index, At: each(p.At, func(s wireSetting) Setting { return Setting(s) }), Paths: each(p.Paths, pathFromWire)}
 		}),
@@ -347,7 +372,7 @@ func pathToWire(p Path) wirePath {
 			return wireBreakdown{
 				Metric: metricName(b.Metric), Total: b.Total, MeanTotal: b.MeanTotal,
 				Stages: each(b.Stages, func(s StageTime) wireStageTime {
-					return wireStageTime{Stage: stageName(s.Stage), Lane: laneName(s.Lane), Node: s.Node, Time: s.Time, Mean: s.Mean, N: s.N}
+					return wireStageTime{Stage: stageName(s.Stage), Lane: laneName(s.Lane), Node: s.Node, Time: s.Time, Mean: s.Mean, N: s.N, Method: s.Method, Spread: s.Spread}
 				}),
 				Overlaps: each(b.Overlaps, func(o Overlap) wireOverlap {
 					return wireOverlap{Stage: stageName(o.Stage), Node: o.Node, Time: o.Time, After: o.After}
@@ -361,7 +386,8 @@ func pathToWire(p Path) wirePath {
 			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
 			Doorbells: p.Cost.Doorbells, WQEFetches: p.Cost.WQEFetches, Links: each(p.Cost.Links, func(l Link) wireLink { return wireLink(l) }),
 		},
-		Params: each(p.Params, func(p Param) wireParam { return wireParam(p) }),
+		Params:   each(p.Params, func(p Param) wireParam { return wireParam(p) }),
+		Measured: each(p.Measured, measuredToWire),
 		Graphs: each(p.Graphs, func(g Graph) wireGraph {
 			return wireGraph{
 				Metric: metricName(g.Metric), Which: g.Which, Total: g.Total,
@@ -390,7 +416,7 @@ func pathFromWire(p wirePath) Path {
 			return Breakdown{
 				Metric: stage.Metric(b.Metric), Total: b.Total, MeanTotal: b.MeanTotal,
 				Stages: each(b.Stages, func(s wireStageTime) StageTime {
-					return StageTime{Stage: stage.Stage(s.Stage), Lane: stage.Lane(s.Lane), Node: s.Node, Time: s.Time, Mean: s.Mean, N: s.N}
+					return StageTime{Stage: stage.Stage(s.Stage), Lane: stage.Lane(s.Lane), Node: s.Node, Time: s.Time, Mean: s.Mean, N: s.N, Method: s.Method, Spread: s.Spread}
 				}),
 				Overlaps: each(b.Overlaps, func(o wireOverlap) Overlap {
 					return Overlap{Stage: stage.Stage(o.Stage), Node: o.Node, Time: o.Time, After: o.After}
@@ -404,7 +430,8 @@ func pathFromWire(p wirePath) Path {
 			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
 			Doorbells: p.Cost.Doorbells, WQEFetches: p.Cost.WQEFetches, Links: each(p.Cost.Links, func(l wireLink) Link { return Link(l) }),
 		},
-		Params: each(p.Params, func(p wireParam) Param { return Param(p) }),
+		Params:   each(p.Params, func(p wireParam) Param { return Param(p) }),
+		Measured: each(p.Measured, measuredFromWire),
 		Graphs: each(p.Graphs, func(g wireGraph) Graph {
 			return Graph{
 				Metric: stage.Metric(g.Metric), Which: g.Which, Total: g.Total,
@@ -417,6 +444,14 @@ func pathFromWire(p wirePath) Path {
 			}
 		}),
 	}
+}
+
+func measuredToWire(m Measured) wireMeasured {
+	return wireMeasured{Name: m.Name, Method: m.Method, Err: m.Err, Overhead: m.Overhead, N: m.N, Min: m.Min, P50: m.P50, P99: m.P99, P999: m.P999, Max: m.Max, Mean: m.Mean, Quantiles: m.Quantiles}
+}
+
+func measuredFromWire(w wireMeasured) Measured {
+	return Measured{Name: w.Name, Method: w.Method, Err: w.Err, Overhead: w.Overhead, N: w.N, Min: w.Min, P50: w.P50, P99: w.P99, P999: w.P999, Max: w.Max, Mean: w.Mean, Quantiles: w.Quantiles}
 }
 
 func deref[T any](p *T) (v T) {

@@ -23,6 +23,30 @@ type Result struct {
 	Points   []Point
 	Messages uint64 // simulated messages in all points, for the speed line
 	Events   uint64 // simulated events in all points
+
+	// What only a run on hardware has.
+	Emulated string     // why the times are not those of a NIC; "" where they are
+	Machine  []Setting  // facts of the machine during the run
+	Measured []Measured // costs of the machine, whatever the scenario
+}
+
+// Measured is a cost under a name of its own: what hardware shows beside, or
+// instead of, the stages of a metric.
+type Measured struct {
+	Name     string       // "wake.futex.cross-core"
+	Method   string       // how, in a line
+	Overhead sim.Duration // of the clock, already subtracted from each sample
+	Err      string       // why there is no number; "" where there is
+	N        int          // samples
+	// As those of a Metric.
+	P50, P99, P999, Max, Min, Mean sim.Duration
+	Quantiles                      []sim.Duration
+}
+
+// Measure returns the Measured of these samples, in the way of Summarise.
+func Measure(name, method string, overhead sim.Duration, samples []sim.Duration) Measured {
+	d := Summarise(samples)
+	return Measured{Name: name, Method: method, Overhead: overhead, N: d.N, P50: d.P50, P99: d.P99, P999: d.P999, Max: d.Max, Min: d.Min, Mean: d.Mean, Quantiles: d.Quantiles}
 }
 
 // Setting is one key of a point and its value, as written in the scenario.
@@ -33,6 +57,21 @@ type Point struct {
 	Index int
 	At    []Setting // empty where nothing is swept
 	Paths []Path
+}
+
+// EachMeasured calls f for the measured costs of every path, and last for those
+// of the machine, with no point and path.
+func (r *Result) EachMeasured(f func(pt *Point, p *Path, ms []Measured)) {
+	for i := range r.Points {
+		for j := range r.Points[i].Paths {
+			if p := &r.Points[i].Paths[j]; len(p.Measured) > 0 {
+				f(&r.Points[i], p, p.Measured)
+			}
+		}
+	}
+	if len(r.Measured) > 0 {
+		f(nil, nil, r.Measured)
+	}
 }
 
 // Path is what one path did at one point.
@@ -47,7 +86,8 @@ type Path struct {
 	Cost       Cost
 	Params     []Param // what this path read, in key order
 	Graphs     []Graph
-	Err        string // named cause when the run could not finish; "" otherwise
+	Measured   []Measured // on hardware: single operations at this point
+	Err        string     // named cause when the run could not finish; "" otherwise
 }
 
 // Metric is a distribution of durations or one value.
@@ -83,6 +123,10 @@ type StageTime struct {
 	Time  sim.Duration // in the p50 operation
 	Mean  sim.Duration
 	N     int // occurrences on the walk of the p50 operation
+	// On hardware: how the time was come by, and the half width of its 95 %
+	// interval. A simulated stage has neither.
+	Method string
+	Spread sim.Duration
 }
 
 // Overlap is work of the same operation that the metric did not wait for.

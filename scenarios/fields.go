@@ -40,6 +40,10 @@ var scenarioFields = []Field{
 		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu",
 	},
 	{
+		Key: "host.other_socket", Kind: Enum, Default: "warm", Enum: []string{"warm", "cold"},
+		Text: "uncore of the socket where nobody works: what crosses the sockets keeps to the slower one (class SYS)", Used: "model/pcie",
+	},
+	{
 		Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
 		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu",
 	},

@@ -32,4 +32,16 @@ else
 fi
 
 step go run ./cmd/gdisim check -q scenarios/checks
+
+# A program without cgo simulates, and says what it cannot measure.
+step env CGO_ENABLED=0 go vet ./...
+step env CGO_ENABLED=0 go test ./hw/...
+
+# The hardware backend against soft-RoCE devices, in a virtual machine.
+if [ "${CI:-}" != true ] && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then
+	echo "== no root on Debian: the device tests are left out"
+else
+	step scripts/vm/run.sh
+fi
+
 step go test ./...

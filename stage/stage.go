@@ -40,6 +40,7 @@ const (
 	GPUPoll
 	CPUPoll
 	CPUPublish
+	Unresolved
 
 	// Count is the number of stages, None included; arrays are indexed by Stage.
 	Count
@@ -112,6 +113,7 @@ var entries = [Count]entry{
 	GPUPoll:         {"gpu.poll", LaneSM, "the waiting GPU thread sees the CQE or flag; completion routine"},
 	CPUPoll:         {"cpu.poll", LaneCPUProxy, "the CPU sees the CQE; completion routine"},
 	CPUPublish:      {"cpu.publish", LaneCPUProxy, "proxy publishes the completion for the GPU"},
+	Unresolved:      {"unresolved", NoLane, "on hardware: what no clock and no difference of measurements could separate"},
 }
 
 // String returns the stage's name as scenarios and outputs spell it.

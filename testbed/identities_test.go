@@ -515,7 +515,7 @@ func TestFullSendQueue(t *testing.T) {
 func TestContextThrash(t *testing.T) {
 	for _, p := range paths(t, scene{
 		hardware: "nic.context.cache: 5000B",
-		paths:    []string{"mini-gda", "fabric-lib"},
+		paths:    []string{"mini-gda", "{name: f, stack: fabric-lib, set: {proxy.workers: 32}}"},
 		workload: "{kind: put, bytes: 39B, iterations: 2, warmup: 3, initiators: {threads: 32}}",
 	}) {
 		if n := metric(t, &p, stage.PutCompletion).N; n != 64 {

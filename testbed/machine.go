@@ -147,6 +147,10 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
 	case pcie.SYS:
 		p.SocketLatency = c.Delay("hardware.pcie.socket_latency")
+		if c.Enum("host.other_socket") == "cold" {
+			ratio := float64(c.Hz("hardware.cpu.uncore.warm")) / float64(c.Hz("hardware.cpu.uncore.cold"))
+			p.SocketLatency = p.SocketLatency.Plus(sim.Duration(float64(p.SocketLatency.Mean()) * (ratio - 1)))
+		}
 		p.HostNearGPU = c.Enum("hardware.pcie.host_near") == "gpu"
 		p.SocketP2PRate = c.Rate("hardware.pcie.socket_p2p_rate")
 	case pcie.C2C:

@@ -122,6 +122,9 @@ func (r *runner) plan() (*plan, error) {
 	if c.Enum("path.payload_in") == "host" {
 		payload = pcie.Host
 	}
+	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
+		return nil, errors.New("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
+	}
 	warp := c.Count("hardware.gpu.warp")
 	wqes := c.Count("workload.wqes_per_doorbell")
 	var posting path.Posting
@@ -542,6 +545,16 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			starts = append(starts, func() { c.Start(t, u) })
 		}
 	}
+	var sink result.TraceSink
+	if r.trace != nil && rec != nil {
+		pass := p.kind
+		if pingPong {
+			pass = "ping-pong"
+		}
+		if sink = r.trace(pass); sink != nil {
+			m.watchCredits(sink)
+		}
+	}
 	first := m.usage(run, fwd)
 	var last usage
 	run.OnMeasure = func() {
@@ -574,14 +587,8 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			r.out.Err = fmt.Sprintf("gave up at %v: %s and no message has ended for %d events", m.env.Eng.Now(), who, patience(p))
 		}
 	}
-	if r.trace != nil && rec != nil {
-		pass := p.kind
-		if pingPong {
-			pass = "ping-pong"
-		}
-		if sink := r.trace(pass); sink != nil {
-			feedTrace(sink, rec)
-		}
+	if sink != nil {
+		feedTrace(sink, rec)
 	}
 	r.collect(p, m, run, group, background, rec, find, fwd, last.since(&first), len(used))
 	return nil

@@ -23,6 +23,15 @@ func feedTrace(sink result.TraceSink, rec *sim.Recorder) {
 	}
 }
 
+// watchCredits lets a sink count the free credits of every PCIe link.
+func (m *machine) watchCredits(sink result.TraceSink) {
+	for node, b := range m.buses {
+		b.Watch = func(link, class string, free int) {
+			sink.Counter(result.TraceCounter{Node: node, Name: link + " " + class + " credits", At: m.env.Eng.Now(), Value: float64(free)})
+		}
+	}
+}
+
 // blockerName names who held a span, "" for nobody.
 func blockerName(rec *sim.Recorder, op sim.Op) string {
 	if op > 0 {

@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"gdisim/result"
@@ -20,6 +21,8 @@ type collector struct {
 	spans int
 	ends  []sim.Time
 	marks map[stage.Stage]int
+	at    sim.Time // of the last counter
+	taken int      // times that a link had fewer credits than at first
 }
 
 func (c *collector) Span(s result.TraceSpan) {
@@ -42,7 +45,15 @@ func (c *collector) Span(s result.TraceSpan) {
 	c.marks[s.Stage]++
 }
 
-func (c *collector) Counter(result.TraceCounter) {}
+func (c *collector) Counter(x result.TraceCounter) {
+	if !strings.HasSuffix(x.Name, " credits") || x.Value < 0 || x.At < c.at {
+		c.t.Errorf("counter %+v after %v", x, c.at)
+	}
+	c.at = x.At
+	if x.Value == 511 { // of 512 in this profile
+		c.taken++
+	}
+}
 
 // TestTrace runs an example and looks at what its sinks are told.
 func TestTrace(t *testing.T) {
@@ -65,7 +76,7 @@ func TestTrace(t *testing.T) {
 	for _, p := range s.Paths {
 		for _, pass := range []string{"put", "ping-pong"} {
 			c := sinks["0"+p.Name+pass]
-			if c == nil || c.op < 20 || c.marks[stage.NICTx] < 20 || c.marks[stage.PCIeDoorbell] < 20 {
+			if c == nil || c.op < 20 || c.marks[stage.NICTx] < 20 || c.marks[stage.PCIeDoorbell] < 20 || c.taken < 20 {
 				t.Errorf("%s, %s: %+v", p.Name, pass, c)
 			}
 		}

@@ -31,12 +31,20 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 	if p.verbs.Copies {
 		p.verbs.Payload = pcie.Host
 	}
-	n := c.Count("workload.initiators.ctas") * c.Count("workload.initiators.threads")
-	p.fg = shape{agents: n, perCTA: c.Count("workload.initiators.threads"), batch: wqes, queues: n}
+	n := c.Count("host.proxy.threads")
+	if c.Has("path.proxy.workers") {
+		n = c.Count("path.proxy.workers")
+	}
+	if g := c.Count("workload.initiators.ctas") * c.Count("workload.initiators.threads"); g > 1 {
+		r.note("workload.initiators does not reach a path that CPU threads initiate (path key proxy.workers)")
+	}
+	p.fg = shape{agents: n, perCTA: 1, batch: wqes, queues: n}
 	if p.kind == "stream" && wqes == 1 {
 		p.fg.batch = c.Count("path.cpu.chain")
 	}
 	switch {
+	case p.verbs.Payload == pcie.GPU && !c.Bool("hardware.gpu.gpudirect"):
+		return errors.New("no GPUDirect RDMA: the NIC cannot reach the payload in GPU memory (want payload_in host, or staged true)")
 	case c.Has("workload.background.kind"):
 		return errors.New("workload.background: beside a path that a CPU thread initiates (not available yet)")
 	case p.kind == "stream" && p.window < p.verbs.CQEEvery+p.fg.batch-1:

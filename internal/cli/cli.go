@@ -20,6 +20,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // a run failed or was interrupted, or an expectation did not hold
 	exitUsage  = 2 // the command line or a scenario is wrong
+	exitAbsent = 3 // hardware, or a library or a build that drives it, is missing
 )
 
 // failure is an error that is not the user's: the run's. All others are usage.
@@ -68,11 +69,21 @@ func report(stderr io.Writer, err error) int {
 		say(stderr, "gdisim: %s\n", strings.TrimPrefix(err.Error(), ": "))
 	}
 	var f *failure
-	if errors.As(err, &f) {
+	var a *absent
+	switch {
+	case errors.As(err, &a):
+		return exitAbsent
+	case errors.As(err, &f):
 		return exitFailed
 	}
 	return exitUsage
 }
+
+// absent is an error that another machine would not have.
+type absent struct{ err error }
+
+func (a *absent) Error() string { return a.err.Error() }
+func (a *absent) Unwrap() error { return a.err }
 
 // say tells something on standard error; that it cannot be told is not told.
 func say(stderr io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(stderr, format, args...) }
@@ -114,7 +125,7 @@ output, all else to standard error.`,
 		return fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	f.add(root)
-	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
+	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newCompare(b), newHW(), newCalibrate(b), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
 	return root
 }
 

@@ -138,7 +138,7 @@ func TestRoot(t *testing.T) {
 		{"unknown example", "example:gda-vs-prox", 2, "", `did you mean "gda-vs-proxy"?`},
 		{"flag", "--colour", 2, "", "unknown flag: --colour"},
 		{"two files", "a.yaml a.yaml", 2, "", "at most 1 arg"},
-		{"verb of later", "compare a.yaml b.yaml", 2, "", `"compare" is neither a command nor a file`},
+		{"verb of later", "advise a.yaml b.yaml", 2, "", `"advise" is neither a command nor a file`},
 		{"completion", "completion bash", 0, "__start_gdisim", ""},
 		{"completion of arguments", "__complete run exa", 0, "example:gda-vs-proxy", "ShellCompDirective"},
 	} {

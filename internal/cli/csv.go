@@ -21,7 +21,7 @@ func writeCSV(w io.Writer, r *result.Result, _ view) error {
 		}
 	}
 	write := func(row []string) { _ = c.Write(row) } // kept by c, see Error below
-	write(append(head, "path", "metric", "stat", "value", "unit"))
+	write(append(append([]string(nil), head...), "path", "metric", "stat", "value", "unit"))
 	for i := range r.Points {
 		p := &r.Points[i]
 		lead := []string{strconv.Itoa(p.Index)}
@@ -33,6 +33,15 @@ func writeCSV(w io.Writer, r *result.Result, _ view) error {
 				write(append(append([]string(nil), lead...), p.Paths[j].Name, metric, stat, value, unit))
 			})
 		}
+	}
+	for _, m := range r.Measured {
+		lead := []string{""}
+		for range len(head) - 1 {
+			lead = append(lead, "")
+		}
+		csvMeasured(&m, func(metric, stat, value, unit string) {
+			write(append(append([]string(nil), lead...), "", metric, stat, value, unit))
+		})
 	}
 	c.Flush()
 	return c.Error()
@@ -65,6 +74,9 @@ func csvPath(p *result.Path, row func(metric, stat, value, unit string)) {
 			row(name, "after", nanos(o.After), "ns")
 		}
 	}
+	for i := range p.Measured {
+		csvMeasured(&p.Measured[i], row)
+	}
 	for _, f := range p.Findings {
 		row("finding/"+f.Finding.String(), f.Grade.String(), strconv.Itoa(f.Count), "times")
 	}
@@ -72,6 +84,20 @@ func csvPath(p *result.Path, row func(metric, stat, value, unit string)) {
 		if v, err := p.Get(result.Name{Metric: m}); err == nil && p.Metric(m) == nil {
 			row(m.String(), "value", float(v.Number), v.Unit)
 		}
+	}
+}
+
+func csvMeasured(m *result.Measured, row func(metric, stat, value, unit string)) {
+	if m.Err != "" {
+		row(m.Name, "error", m.Err, "")
+		return
+	}
+	row(m.Name, "n", strconv.Itoa(m.N), "samples")
+	for _, s := range []struct {
+		name string
+		d    sim.Duration
+	}{{"min", m.Min}, {"p50", m.P50}, {"p99", m.P99}, {"p99.9", m.P999}, {"max", m.Max}, {"mean", m.Mean}} {
+		row(m.Name, s.name, float(float64(s.d)/float64(sim.Nanosecond)), "ns")
 	}
 }
 

@@ -22,6 +22,7 @@ func writeMarkdown(w io.Writer, r *result.Result, v view) error {
 	}
 	ms := metricsOf(r.Points)
 	switch {
+	case len(r.Points) == 0 && len(r.Measured) > 0: // only the host was measured
 	case len(r.Points) == 1:
 		m.put("\n")
 		m.point(&r.Points[0], ms)
@@ -43,6 +44,11 @@ func writeMarkdown(w io.Writer, r *result.Result, v view) error {
 	if names := noTails(r.Points); len(names) > 0 {
 		m.list("Tails", []string{noTailsText(names)})
 	}
+	m.list("How the stages were measured", methods(r))
+	r.EachMeasured(func(pt *result.Point, p *result.Path, ms []result.Measured) {
+		m.put("\n## " + measuredHeading(pt, p) + "\n\n")
+		m.table(measuredTable(ms))
+	})
 	m.list("Notices", r.Notices)
 	return m.err
 }

@@ -27,6 +27,7 @@ func writeText(w io.Writer, r *result.Result, v view) error {
 	t.head(r)
 	ms := metricsOf(r.Points)
 	switch {
+	case len(r.Points) == 0 && len(r.Measured) > 0: // only the host was measured
 	case len(r.Points) == 1:
 		t.point(&r.Points[0], ms)
 	case v.all:
@@ -39,6 +40,7 @@ func writeText(w io.Writer, r *result.Result, v view) error {
 	default:
 		t.sweep(r.Points, ms)
 	}
+	t.measured(r)
 	t.notes(r, ms)
 	return t.err
 }
@@ -409,6 +411,7 @@ func (t *textWriter) notes(r *result.Result, ms []stage.Metric) {
 		tails = append(tails, noTailsText(names))
 	}
 	t.list("Tails", tails)
+	t.list("How the stages were measured", methods(r))
 	t.list("Notices", r.Notices)
 }
 

@@ -128,6 +128,8 @@ type NIC struct {
 
 	hSched, hPush, hPump, hTx, hAck, hBell, hRequester sim.HandlerID
 
+	inbound    int64    // payload between the wire and memory
+	full       []uint64 // packets that the receive buffer has no room for, as atomics
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
 
@@ -196,6 +198,7 @@ type QP struct {
 	rung      uint32
 	fetched   uint32 // asked for, or taken from BlueFlame
 	here      uint32 // at the NIC
+	fetching  int    // WQE fetches under way, which nothing may overtake
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
 	pumping   bool
@@ -386,7 +389,7 @@ type blueFlame struct{ *QP }
 // Done is a WQE at the NIC, doorbell included.
 func (b blueFlame) Done(head uint32, c sim.Cause) {
 	q, n := b.QP, b.nic
-	if q.rung != head-1 || q.here != q.rung && q.pushed != q.rung {
+	if q.rung != head-1 || q.fetching > 0 || q.here != q.rung && q.pushed != q.rung {
 		doorbell(b).Done(head, c) // earlier WQEs are still to come
 		return
 	}
@@ -433,6 +436,7 @@ func (s schedule) Handle(id uint32) {
 		f := n.allocFetch()
 		n.fetches[f] = fetch{qp: q, first: first, n: cnt}
 		n.WQEFetches++
+		q.fetching++
 		n.bus.Read(pcie.NIC, q.queues, size, q.at(first).Cause, n.kind.wqe, wqeFetched{n}, f)
 	}
 	q.start()
@@ -446,6 +450,7 @@ type wqeFetched struct{ *NIC }
 func (w wqeFetched) Done(f uint32, c sim.Cause) {
 	n := w.NIC
 	ft := n.fetches[f]
+	ft.qp.fetching--
 	n.fetches[f] = fetch{next: n.fetchTop}
 	n.fetchTop = f
 	now := n.eng.Now()
@@ -644,8 +649,25 @@ func (r received) Handle(pk uint32) {
 	n, src := r.local, r.remote
 	p := &src.pkts[pk]
 	m := &src.msgs[p.msg]
+	if len(n.full) > 0 || m.wqe.Opcode == RDMAWrite && n.inbound > 0 && n.inbound+p.bytes > rxBuffer {
+		n.full = append(n.full, uint64(src.node)<<32|uint64(pk))
+		return
+	}
+	r.deliver(pk)
+}
+
+// rxBuffer is the payload that a NIC takes from the wire ahead of what PCIe has
+// carried to memory. What comes beyond is not acknowledged, so that senders with
+// a window slow down to PCIe's pace.
+const rxBuffer = 256 << 10
+
+func (r received) deliver(pk uint32) {
+	n, src := r.local, r.remote
+	p := &src.pkts[pk]
+	m := &src.msgs[p.msg]
 	switch m.wqe.Opcode {
 	case RDMAWrite:
+		n.inbound += p.bytes
 		if p.last && m.wqe.Signaled {
 			n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
 		}
@@ -685,6 +707,9 @@ func (l landed) Done(pk uint32, c sim.Cause) {
 	src.freePkt(pk)
 	m := &src.msgs[p.msg]
 	m.landed += p.bytes
+	if m.wqe.Opcode == RDMAWrite {
+		l.local.drained(p.bytes)
+	}
 	if !p.last {
 		return
 	}
@@ -692,6 +717,19 @@ func (l landed) Done(pk uint32, c sim.Cause) {
 	src.release(p.msg)
 	if land != nil {
 		land.Done(arg, c)
+	}
+}
+
+// drained has bytes out of the receive buffer.
+func (n *NIC) drained(bytes int64) {
+	n.inbound -= bytes
+	for len(n.full) > 0 {
+		src, pk := n.peers[n.full[0]>>32], uint32(n.full[0])
+		if p := &src.remote.pkts[pk]; n.inbound > 0 && n.inbound+p.bytes > rxBuffer {
+			return
+		}
+		n.full = n.full[:copy(n.full, n.full[1:])]
+		received{src}.deliver(pk)
 	}
 }
 

@@ -71,9 +71,11 @@ type pipe struct {
 	limit   [3]int
 	tlps    int
 	// waiting holds transactions that lack credits, in order: requests (a
-	// non-posted one may not pass a posted one) and completions (which may
-	// pass both: PCIe Base Specification, section 2.4.1).
+	// non-posted one may not pass a posted one) and completions. A completion may
+	// not pass a posted request either, without relaxed ordering, and then stands
+	// in the requests' queue (PCIe Base Specification, table 2-41).
 	waiting [2][]uint32
+	posted  int // of those waiting
 	// Nothing overtakes on a link, whatever latencies are drawn: when the head
 	// and tail of the last TLP went on, and when its target was done with it.
 	head, tail [2]sim.Time
@@ -118,6 +120,9 @@ type Fabric struct {
 	tagWait [units][]uint32
 	left    [units]sim.Time // when the unit's last request left it
 	sampled sim.Time
+	// Watch is told of every change of a link's credits: the link, the class
+	// (posted, non-posted, completion) and what is free now. Nil: nobody asks.
+	Watch func(link, class string, free int)
 }
 
 // New builds the tree of node. rng serves the latencies that are
@@ -189,19 +194,22 @@ func (f *Fabric) build(node string) {
 		if c.Class == C2C {
 			between = []sim.Delay{wire, root}
 		}
-		var gate []hop
+		var toNICGate, toGPUGate []hop
 		switch c.Class {
 		case NODE:
 			between = append(between, c.MeshLatency)
 		case SYS:
 			between = append(between, c.SocketLatency)
-			p := &pipe{name: node + ".socket", bw: sim.NewPipe(c.SocketP2PRate), credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
-			p.limit = p.credits
-			f.pipes = append(f.pipes, p)
-			gate = []hop{{p, nil}}
+			socket := func(dir string) []hop {
+				p := &pipe{name: node + ".socket." + dir, bw: sim.NewPipe(c.SocketP2PRate), credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
+				p.limit = p.credits
+				f.pipes = append(f.pipes, p)
+				return []hop{{p, nil}}
+			}
+			toNICGate, toGPUGate = socket("to-nic"), socket("to-gpu")
 		}
-		toNIC = append(append([]hop{{gpuUp, between}}, gate...), hop{nicDown, []sim.Delay{wire}})
-		toGPU = append(append([]hop{{nicUp, between}}, gate...), hop{gpuDown, []sim.Delay{wire}})
+		toNIC = append(append([]hop{{gpuUp, between}}, toNICGate...), hop{nicDown, []sim.Delay{wire}})
+		toGPU = append(append([]hop{{nicUp, between}}, toGPUGate...), hop{gpuDown, []sim.Delay{wire}})
 		nicToHost = []hop{{nicUp, []sim.Delay{wire, root}}}
 		hostToNIC = []hop{{nicDown, []sim.Delay{root, wire}}}
 		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, root}}}
@@ -308,7 +316,14 @@ func (f *Fabric) enter(id uint32) {
 		return
 	}
 	p := route[t.at].pipe
-	if q := t.queue(); len(p.waiting[q]) > 0 || !f.take(p, t) {
+	q := t.queue()
+	if q == 1 && p.posted > 0 {
+		q = 0
+	}
+	if len(p.waiting[q]) > 0 || !f.take(p, t) {
+		if t.class == posted {
+			p.posted++
+		}
 		p.waiting[q] = append(p.waiting[q], id)
 		return
 	}
@@ -334,13 +349,23 @@ func (f *Fabric) take(p *pipe, t *txn) bool {
 		return false
 	}
 	p.credits[t.class] -= n
+	f.watch(p, t)
 	return true
+}
+
+var classes = [...]string{posted: "posted", nonPosted: "non-posted", completion: "completion"}
+
+func (f *Fabric) watch(p *pipe, t *txn) {
+	if f.Watch != nil {
+		f.Watch(p.name, classes[t.class], p.credits[t.class])
+	}
 }
 
 // give returns the credits of the link that the transaction has left.
 func (f *Fabric) give(t *txn, route []hop, at int8) {
 	p := route[at].pipe
 	p.credits[t.class] += f.need(p, t)
+	f.watch(p, t)
 	for q := range p.waiting {
 		for len(p.waiting[q]) > 0 {
 			id := p.waiting[q][0]
@@ -349,6 +374,9 @@ func (f *Fabric) give(t *txn, route []hop, at int8) {
 				break
 			}
 			p.waiting[q] = p.waiting[q][:copy(p.waiting[q], p.waiting[q][1:])]
+			if w.class == posted {
+				p.posted--
+			}
 			f.cross(id, p, f.route(w))
 		}
 	}

@@ -343,7 +343,8 @@ func TestCredits(t *testing.T) {
 	if r1 < w1.Add(-445*ns) || r512 < w512.Add(-445*ns) {
 		t.Errorf("reads at %v and %v passed writes visible at %v and %v", r1, r512, w1, w512)
 	}
-	if c1 != c512 {
+	// Without relaxed ordering a completion may not pass writes either.
+	if c1 < c512.Add(10*445*ns) {
 		t.Errorf("a completion came at %v behind blocked writes and at %v else", c1, c512)
 	}
 }

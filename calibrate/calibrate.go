@@ -1,0 +1,224 @@
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"gdisim/result"
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/testbed"
+)
+
+// ErrEmulated means that a result's times are a software device's.
+var ErrEmulated = errors.New("its times are not a NIC's, so they calibrate nothing")
+
+// Confidence of every interval that this package states.
+const Confidence = 0.99
+
+// Options say what to fit and how hard to try.
+type Options struct {
+	Fit           []string // keys hardware.KEY; empty: whatever the rows identify
+	AllowEmulated bool
+	Bootstrap     int    // resamples of each interval, 0 for 400
+	Iterations    int    // messages of each simulated trial, 0 for 200
+	Seed          uint64 // of the bootstrap
+	// Simulate runs the model; nil for testbed.Run.
+	Simulate func(context.Context, *scenarios.Scenario, testbed.Options) (*result.Result, error)
+	Progress func(line string) // may be nil
+}
+
+// Param is one parameter after the fit.
+type Param struct {
+	Key          string
+	Prior, Value string // as a profile writes them
+	// Scale is Value over Prior, with its interval; all 1 where nothing was fitted.
+	Scale, Low, High    float64
+	LowValue, HighValue string // the interval as a profile writes it
+	Fitted              bool
+	Measured            string // the measured cost that it was taken from, "" for a fit
+	Why                 string // why it was left at its prior, or what to know about it
+	AtBound             bool
+}
+
+// Row is one number that the fit was held against.
+type Row struct {
+	What            string // "bytes=8B x put+completion"
+	Measured        sim.Duration
+	Sigma           sim.Duration // what it may be off by, one standard deviation
+	Before, After   sim.Duration // the model with the prior, and with the fit
+	HeldOut         bool         // not fitted
+	point, path     int
+	name            result.Name
+	postAndDoorbell bool
+}
+
+// Fit is what a calibration found.
+type Fit struct {
+	Params  []Param // fitted first, then those left, in key order
+	Rows    []Row
+	Notices []string
+	// RMS of the relative errors, of the rows fitted and of those held out; before
+	// with the prior, after with the fit. NaN where there is no row.
+	Before, After, HeldBefore, HeldAfter float64
+	Emulated                             string
+	Sources                              []string // one for each result
+	Scenario, Hardware                   string
+}
+
+// Run calibrates the hardware of a scenario against results of it.
+func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Options) (*Fit, error) {
+	if o.Bootstrap <= 0 {
+		o.Bootstrap = 400
+	}
+	if o.Iterations <= 0 {
+		o.Iterations = 200
+	}
+	if o.Simulate == nil {
+		o.Simulate = testbed.Run
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	f := &Fit{Scenario: s.Name, Hardware: s.Hardware}
+	for i, r := range rs {
+		if r.Emulated != "" {
+			if !o.AllowEmulated {
+				return nil, fmt.Errorf("result %d: %s: %w", i+1, r.Emulated, ErrEmulated)
+			}
+			f.Emulated = r.Emulated
+		}
+		f.Sources = append(f.Sources, source(r))
+	}
+	for _, key := range o.Fit {
+		if fd, ok := scenarios.FieldOf(key); !ok || fd.Section() != "hardware" {
+			return nil, fmt.Errorf("%q is no parameter of the hardware (hardware.KEY, see gdisim explain)", key)
+		}
+	}
+	m, err := newModel(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	taken := f.host(m, rs, o)
+	if err := f.fit(m, rs, taken); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(f.Params, func(a, b Param) int {
+		if a.Fitted != b.Fitted {
+			if a.Fitted {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Fitted }) {
+		f.Notices = append(f.Notices, "these results identify no parameter: everything stays at its prior")
+	}
+	return f, nil
+}
+
+// source says in a line where a result's numbers come from.
+func source(r *result.Result) string {
+	s := "gdisim " + r.Backend + " run of " + r.Name
+	for _, f := range r.Machine {
+		if f.Key == "cpu.model" || f.Key == "device" || f.Key == "kernel" {
+			s += ", " + f.Value
+		}
+	}
+	if r.Emulated != "" {
+		s += ", EMULATED: " + r.Emulated
+	}
+	return s
+}
+
+// param is a parameter on its way: a scale of its prior.
+type param struct {
+	key   string
+	field scenarios.Field
+	prior scenarios.CostSpec // a duration is a cost without cycles
+	why   string             // why it cannot be fitted
+}
+
+// text writes the parameter at a scale, as a scenario does.
+func (p *param) text(scale float64) string {
+	fixed := sim.Duration(math.Round(float64(p.prior.Fixed.Mean()) * scale))
+	if p.prior.MilliCycles == 0 {
+		return fixed.String()
+	}
+	s := strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", float64(p.prior.MilliCycles)*scale/1000), "0"), ".") + "cy"
+	if fixed > 0 {
+		s += "+" + fixed.String()
+	}
+	return s
+}
+
+// model is the simulator as a function of parameters.
+type model struct {
+	ctx     context.Context
+	s       *scenarios.Scenario
+	o       Options
+	params  map[string]*param
+	runs    int
+	shorten []string // --set of every trial
+	plain   bool     // no row is a stage: trials need not record them
+}
+
+func newModel(ctx context.Context, s *scenarios.Scenario, o Options) (*model, error) {
+	m := &model{ctx: ctx, s: s, o: o, params: map[string]*param{}}
+	c := s.Config(0, 0)
+	if n := c.Count("workload.iterations"); n > o.Iterations {
+		m.shorten = append(m.shorten, fmt.Sprintf("workload.iterations=%d", o.Iterations))
+	}
+	if n := c.Count("workload.warmup"); n > o.Iterations/4 {
+		m.shorten = append(m.shorten, fmt.Sprintf("workload.warmup=%d", o.Iterations/4))
+	}
+	swept := map[string]bool{}
+	for _, pt := range s.Points() {
+		for _, at := range pt.At {
+			swept[at.Key] = true
+		}
+	}
+	for _, fd := range scenarios.Fields() {
+		if fd.Section() != "hardware" || fd.Kind != scenarios.Duration && fd.Kind != scenarios.Cost {
+			continue
+		}
+		p := &param{key: fd.Key, field: fd}
+		switch {
+		case swept[fd.Key]:
+			p.why = "the scenario sweeps it"
+		case !c.Has(fd.Key):
+			p.why = "the profile has no value to start from"
+		case fd.Kind == scenarios.Cost:
+			p.prior = c.Cost(fd.Key)
+		case fd.Dist:
+			p.prior.Fixed = c.Delay(fd.Key)
+		default:
+			p.prior.Fixed = sim.Fixed(c.Duration(fd.Key))
+		}
+		if p.why == "" && !p.prior.Fixed.IsFixed() {
+			p.why = "its prior is a distribution"
+		}
+		m.params[fd.Key] = p
+	}
+	return m, nil
+}
+
+// simulate runs the scenario with parameters scaled.
+func (m *model) simulate(scales map[string]float64) (*result.Result, error) {
+	t := *m.s
+	sets := slices.Clone(m.shorten)
+	for _, key := range slices.Sorted(maps.Keys(scales)) {
+		sets = append(sets, key+"="+m.params[key].text(scales[key]))
+	}
+	if err := t.Apply(sets); err != nil {
+		return nil, err
+	}
+	m.runs++
+	return m.o.Simulate(m.ctx, &t, testbed.Options{Breakdown: !m.plain})
+}

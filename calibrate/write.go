@@ -1,0 +1,178 @@
+package calibrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"gdisim/internal/table"
+	"gdisim/sim"
+)
+
+const width = 100
+
+// Text writes the fit for people.
+func (f *Fit) Text(w io.Writer) error {
+	var b bytes.Buffer
+	para := func(label, s string) {
+		b.WriteString(table.Wrap(s, width, label, strings.Repeat(" ", len(label))))
+	}
+	para("", "Calibration of "+f.Hardware+" by "+f.Scenario)
+	if f.Emulated != "" {
+		para("EMULATED  ", f.Emulated+": this profile describes that software, no NIC")
+	}
+	for _, s := range f.Sources {
+		para("from      ", s)
+	}
+	fitted := &table.Table{Columns: []table.Column{
+		{Head: "parameter"}, {Head: "prior", Right: true}, {Head: "value", Right: true}, {Head: "99 % interval", Right: true}, {Head: "by"},
+	}}
+	left := &table.Table{Columns: []table.Column{{Head: "left at its prior"}, {Head: "prior", Right: true}, {Head: "why"}}}
+	for _, p := range f.Params {
+		key := strings.TrimPrefix(p.Key, "hardware.")
+		if !p.Fitted {
+			left.Rows = append(left.Rows, []string{key, p.Prior, p.Why})
+			continue
+		}
+		by := "fit"
+		if p.Measured != "" {
+			by = p.Measured
+		}
+		if p.Why != "" {
+			by += ": " + p.Why
+		}
+		fitted.Rows = append(fitted.Rows, []string{key, p.Prior, p.Value, p.LowValue + " to " + p.HighValue, by})
+	}
+	rows := &table.Table{Columns: []table.Column{
+		{Head: "number"}, {Group: "us", Head: "measured", Right: true}, {Group: "us", Head: "prior", Right: true}, {Group: "us", Head: "fit", Right: true}, {Head: "residual", Right: true}, {Head: "use"},
+	}}
+	us := func(d sim.Duration) string {
+		return strconv.FormatFloat(float64(d)/float64(sim.Microsecond), 'f', 3, 64)
+	}
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		use := "fitted"
+		if r.HeldOut {
+			use = "held out"
+		}
+		rows.Rows = append(rows.Rows, []string{r.What, us(r.Measured), us(r.Before), us(r.After), fmt.Sprintf("%+.1f %%", 100*float64(r.After-r.Measured)/float64(r.Measured)), use})
+	}
+	for _, t := range []*table.Table{fitted, left, rows} {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		b.WriteByte('\n')
+		if _, err := t.Text(&b, width, ""); err != nil {
+			return err
+		}
+	}
+	if len(f.Rows) > 0 {
+		b.WriteByte('\n')
+		para("", fmt.Sprintf("error (root mean square) of the numbers fitted: %s before, %s after; of those held out: %s before, %s after", percent(f.Before), percent(f.After), percent(f.HeldBefore), percent(f.HeldAfter)))
+	}
+	for _, n := range f.Notices {
+		para("note: ", n)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func percent(v float64) string {
+	if math.IsNaN(v) {
+		return "none"
+	}
+	return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
+}
+
+// JSON writes the fit as JSON; times in picoseconds.
+func (f *Fit) JSON(w io.Writer) error {
+	type row struct {
+		What     string       `json:"number"`
+		Measured sim.Duration `json:"measured_ps"`
+		Sigma    sim.Duration `json:"sigma_ps"`
+		Before   sim.Duration `json:"prior_ps"`
+		After    sim.Duration `json:"fit_ps"`
+		HeldOut  bool         `json:"held_out"`
+	}
+	type par struct {
+		Key      string `json:"key"`
+		Prior    string `json:"prior"`
+		Value    string `json:"value"`
+		Low      string `json:"low,omitempty"`
+		High     string `json:"high,omitempty"`
+		Fitted   bool   `json:"fitted"`
+		Measured string `json:"measured_as,omitempty"`
+		Why      string `json:"why,omitempty"`
+	}
+	out := struct {
+		Schema     string   `json:"schema"`
+		Scenario   string   `json:"scenario"`
+		Hardware   string   `json:"hardware"`
+		Emulated   string   `json:"emulated,omitempty"`
+		Confidence float64  `json:"confidence"`
+		Sources    []string `json:"sources"`
+		Notices    []string `json:"notices,omitempty"`
+		Params     []par    `json:"parameters"`
+		Rows       []row    `json:"rows"`
+	}{"gdisim-calibration/1", f.Scenario, f.Hardware, f.Emulated, Confidence, f.Sources, f.Notices, []par{}, []row{}}
+	for _, p := range f.Params {
+		out.Params = append(out.Params, par{p.Key, p.Prior, p.Value, p.LowValue, p.HighValue, p.Fitted, p.Measured, p.Why})
+	}
+	for _, r := range f.Rows {
+		out.Rows = append(out.Rows, row{r.What, r.Measured, r.Sigma, r.Before, r.After, r.HeldOut})
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(out)
+}
+
+// Profile writes what was found as a profile of that name, on top of the profile
+// that base names as seen from the new file's folder.
+func (f *Fit) Profile(w io.Writer, name, base string) error {
+	var b strings.Builder
+	b.WriteString("# Made by gdisim calibrate. What is not here is as in the profile it includes.\n")
+	title := "calibrated from " + f.Hardware + " by " + f.Scenario
+	if f.Emulated != "" {
+		b.WriteString("# EMULATED: these times are a software device's. They describe no NIC.\n")
+		title = "EMULATED, no NIC: " + title + "; " + f.Emulated
+	}
+	fmt.Fprintf(&b, "gdisim-profile: v1\nname: %s\ntitle: %q\ninclude: [%s]\nsources:\n", name, title, base)
+	for i, s := range f.Sources {
+		fmt.Fprintf(&b, "  r%d: %q\n", i+1, s)
+	}
+	all := "r1"
+	if len(f.Sources) > 1 {
+		all = "all"
+		fmt.Fprintf(&b, "  all: %q\n", "the results r1 to r"+strconv.Itoa(len(f.Sources))+" together")
+	}
+	b.WriteString("parameters:\n")
+	n := 0
+	for _, p := range f.Params {
+		if !p.Fitted {
+			continue
+		}
+		n++
+		kind, where := "derived", fmt.Sprintf("fit of %d numbers, error %s, held out %s; prior %s", len(f.fitted()), percent(f.After), percent(f.HeldAfter), p.Prior)
+		if p.Measured != "" {
+			kind, where = "measured", p.Measured+"; prior "+p.Prior
+		}
+		note := "99 %: " + p.LowValue + " to " + p.HighValue
+		if p.Why != "" {
+			note += "; " + p.Why
+		}
+		if f.Emulated != "" {
+			note += "; emulated"
+		}
+		fmt.Fprintf(&b, "  %s: {value: %s, kind: %s, source: %s, where: %q, note: %q}\n", strings.TrimPrefix(p.Key, "hardware."), p.Value, kind, all, where, note)
+	}
+	if n == 0 {
+		b.WriteString("  {}\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,152 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"gdisim/result"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+const us = sim.Microsecond
+
+// samples are n durations around a median, spread wide on both sides of it.
+func samples(median, spread sim.Duration, n int) []sim.Duration {
+	var out []sim.Duration
+	for i := range n {
+		out = append(out, median+spread*sim.Duration(2*i-n)/sim.Duration(n))
+	}
+	return out
+}
+
+func metric(m stage.Metric, s []sim.Duration) result.Metric {
+	x := result.Summarise(s)
+	x.Metric = m
+	return x
+}
+
+func one(backend, stack string, p result.Path) *result.Result {
+	p.Name, p.Stack = "x", stack
+	return &result.Result{Schema: result.Schema, Backend: backend, Name: "t", Points: []result.Point{{At: []result.Setting{{Key: "workload.bytes", Value: "8B"}}, Paths: []result.Path{p}}}}
+}
+
+func row(t *testing.T, c *Comparison, what string) *Row {
+	t.Helper()
+	for i := range c.Rows {
+		if c.Rows[i].What == what {
+			return &c.Rows[i]
+		}
+	}
+	t.Fatalf("no row %s", what)
+	return nil
+}
+
+func TestVerdicts(t *testing.T) {
+	rtt := func(median, spread sim.Duration, n int) result.Path {
+		return result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(median, spread, n))}}
+	}
+	for _, c := range []struct {
+		name  string
+		a, b  result.Path
+		stack string // of b; a's is s
+		want  Verdict
+	}{
+		{"equal", rtt(5*us, 1*us, 1000), rtt(5*us, 1*us, 1000), "s", Same},
+		{"within the noise", rtt(5*us, 1*us, 100), rtt(5*us+us/20, 1*us, 100), "s", Same},
+		{"the same difference with more samples", rtt(5*us, 1*us, 100000), rtt(5*us+us/20, 1*us, 100000), "s", Higher},
+		{"lower", rtt(5*us, 1*us, 100), rtt(4*us, 1*us, 100), "s", Lower},
+		{"another stack", rtt(5*us, 1*us, 100), rtt(4*us, 1*us, 100), "verbs-cpu", OtherStack},
+		{"gone", rtt(5*us, 1*us, 100), result.Path{}, "s", OnlyA},
+		{"new", result.Path{}, rtt(5*us, 1*us, 100), "s", OnlyB},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := row(t, Results("a", "b", one("sim", "s", c.a), one("sim", c.stack, c.b)), "rtt")
+			if r.Verdict != c.want {
+				t.Errorf("%v (%v against %v, +- %v), want %v", r.Verdict, r.A, r.B, r.Half, c.want)
+			}
+		})
+	}
+}
+
+func TestStages(t *testing.T) {
+	stages := func(ss ...result.StageTime) result.Path {
+		return result.Path{Breakdowns: []result.Breakdown{{Metric: stage.PutCompletion, Stages: ss}}}
+	}
+	a := one("sim", "s", stages(
+		result.StageTime{Stage: stage.GPURing, Time: us}, result.StageTime{Stage: stage.CPUPost, Time: 60 * sim.Nanosecond}, result.StageTime{Stage: stage.CPURing, Time: 40 * sim.Nanosecond},
+		result.StageTime{Stage: stage.NICTx, Time: us}, result.StageTime{Stage: stage.NICAck, Time: us}))
+	b := one("hw", "verbs-cpu", stages(
+		result.StageTime{Stage: stage.CPUPost, Time: 130 * sim.Nanosecond, Spread: 10 * sim.Nanosecond, Method: "clock"},
+		result.StageTime{Stage: stage.Unresolved, Time: 2 * us, Spread: 1, Method: "rest"}, result.StageTime{Stage: stage.NICAck, Time: us, Method: "clock"}))
+	b.Emulated = "soft"
+	c := Results("sim.json", "hw.json", a, b)
+	if r := row(t, c, "put+completion/cpu.post"); r.Verdict != Higher || r.A != float64(100*sim.Nanosecond) || r.Half != float64(10*sim.Nanosecond) || !r.Known {
+		t.Errorf("a stage that both have: %+v", r)
+	}
+	if r := row(t, c, "put+completion/nic.tx"); r.Verdict != Unmeasured {
+		t.Errorf("a stage that hardware cannot see: %+v", r)
+	}
+	if r := row(t, c, "put+completion/gpu.ring"); r.Verdict != OnlyA {
+		t.Errorf("a stage that did not happen: %+v", r)
+	}
+	if r := row(t, c, "put+completion/nic.ack"); r.Verdict != OtherExtent {
+		t.Errorf("a stage that ends elsewhere: %+v", r)
+	}
+	if r := row(t, c, "put+completion/unresolved"); r.Verdict != OnlyB {
+		t.Errorf("the lump: %+v", r)
+	}
+	if !strings.Contains(strings.Join(c.Notices, "\n"), "soft") {
+		t.Errorf("no word of the emulation: %q", c.Notices)
+	}
+}
+
+func TestMeasured(t *testing.T) {
+	a, b := &result.Result{}, &result.Result{}
+	a.Measured = []result.Measured{result.Measure("syscall", "", 0, samples(100*sim.Nanosecond, 5*sim.Nanosecond, 100)), {Name: "gone", Err: "no"}}
+	b.Measured = []result.Measured{result.Measure("syscall", "", 0, samples(300*sim.Nanosecond, 5*sim.Nanosecond, 100))}
+	c := Results("a", "b", a, b)
+	if len(c.Rows) != 1 || c.Rows[0].Verdict != Higher {
+		t.Errorf("%+v", c.Rows)
+	}
+	d := result.Measured{Name: "difference", N: 10, P50: -us, Min: -3 * us, Max: us}
+	c = Results("a", "b", &result.Result{Measured: []result.Measured{d}}, &result.Result{Measured: []result.Measured{{Name: "difference", N: 10, P50: us, Min: us, Max: us}}})
+	if r := c.Rows[0]; r.Verdict != Same || r.Half != float64(2*us) {
+		t.Errorf("an interval that contains the other: %+v", r)
+	}
+}
+
+func TestForms(t *testing.T) {
+	p := result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(5*us, us, 100)), {Metric: stage.MessageRate, Value: 2}}}
+	q := result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(7*us, us, 100)), {Metric: stage.MessageRate, Value: 1}}}
+	c := Results("a.json", "b.json", one("sim", "s", p), one("hw", "s", q))
+	var text, md, js bytes.Buffer
+	for _, err := range []error{Text(&text, c), Markdown(&md, c), JSON(&js, c)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"x at workload.bytes=8B", "+2.000", "1.40", "B higher", "message-rate Mmsg/s", "B lower"} {
+		if !strings.Contains(text.String(), want) || !strings.Contains(md.String(), want) {
+			t.Errorf("no %q in\n%s\n%s", want, text.String(), md.String())
+		}
+	}
+	for line := range strings.Lines(text.String()) {
+		if len([]rune(line)) > width+1 {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+	var got struct {
+		Rows []struct {
+			What       string
+			A, B       *float64
+			Difference *float64
+			Verdict    string
+		}
+	}
+	if err := json.Unmarshal(js.Bytes(), &got); err != nil || len(got.Rows) != 2 || *got.Rows[0].Difference != float64(2*us) || got.Rows[0].Verdict != "B higher" {
+		t.Errorf("%v: %s", err, js.String())
+	}
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gdisim/calibrate"
+	"gdisim/result"
+)
+
+func newCalibrate(b backend) *cobra.Command {
+	var format, out string
+	var sets []string
+	var quiet bool
+	var o calibrate.Options
+	cmd := &cobra.Command{
+		Use:   "calibrate FILE RESULT...",
+		Short: "Fit the hardware's profile to results of a scenario",
+		Long: `Find which parameters of the scenario's hardware the results identify, fit those,
+and write a profile with -o that includes the old one: value, interval and source
+of each. RESULT is what "gdisim hw FILE --format json" wrote. Parameters that the
+results do not tell are named, and stay at their prior.
+
+Times of a software device (soft-RoCE) are refused, unless --allow-emulated, which
+the profile then says.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("%s needs a scenario and at least one result, got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write, err := choose(map[string]func(*calibrate.Fit, io.Writer) error{"text": (*calibrate.Fit).Text, "json": (*calibrate.Fit).JSON}, format)
+			if err != nil {
+				return err
+			}
+			s, err := load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.Apply(sets); err != nil {
+				return err
+			}
+			var rs []*result.Result
+			for _, arg := range args[1:] {
+				if strings.HasSuffix(arg, ".yaml") {
+					return fmt.Errorf("%s: want a result, such as hw --format json writes, not a scenario", arg)
+				}
+				r, err := resultOf(cmd, b, arg)
+				if err != nil {
+					return err
+				}
+				if len(r.Points) > 0 && r.Digest != s.Digest {
+					say(cmd.ErrOrStderr(), "gdisim: %s is of another scenario text; points with the same keys are used\n", arg)
+				}
+				rs = append(rs, r)
+			}
+			if !quiet {
+				o.Progress = func(line string) { say(cmd.ErrOrStderr(), "gdisim: %s\n", line) }
+			}
+			o.Simulate = b
+			f, err := calibrate.Run(cmd.Context(), s, rs, o)
+			switch {
+			case errors.Is(err, calibrate.ErrEmulated):
+				return &failure{fmt.Errorf("%w (--allow-emulated fits them all the same, and says so)", err)}
+			case cmd.Context().Err() != nil:
+				return &failure{errors.New("interrupted; nothing is written")}
+			case err != nil:
+				return err
+			}
+			var report bytes.Buffer
+			if err := write(f, &report); err != nil {
+				return &failure{err}
+			}
+			if out != "" {
+				if err := writeProfile(cmd, f, s.File, out); err != nil {
+					return err
+				}
+			}
+			if _, err := cmd.OutOrStdout().Write(report.Bytes()); err != nil {
+				return &failure{err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write the profile to this file, which appears when it is complete")
+	cmd.Flags().StringVar(&format, "format", "text", "of the report: text or json")
+	cmd.Flags().StringArrayVar(&o.Fit, "fit", nil, "fit this `KEY` (hardware.nic.tx; repeatable) instead of whatever the results identify")
+	cmd.Flags().BoolVar(&o.AllowEmulated, "allow-emulated", false, "use times of a software device")
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "set a `KEY=VALUE` of the scenario (repeatable)")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the bootstrap")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "only data and errors")
+	return cmd
+}
+
+var notName = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
+
+// writeProfile writes a profile that includes the scenario's own, as seen from
+// where it is written.
+func writeProfile(cmd *cobra.Command, f *calibrate.Fit, scenario, out string) error {
+	base := f.Hardware
+	if strings.Contains(base, "/") || strings.HasSuffix(base, ".yaml") {
+		if !filepath.IsAbs(base) {
+			base = filepath.Join(filepath.Dir(scenario), base)
+		}
+		from, err1 := filepath.Abs(filepath.Dir(out))
+		to, err2 := filepath.Abs(base)
+		rel, err3 := filepath.Rel(from, to)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return &failure{err}
+		}
+		base = "./" + rel
+	}
+	name := notName.ReplaceAllString(strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)), "-")
+	return writeOut(cmd, out, func(w io.Writer) error { return f.Profile(w, name, base) })
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gdisim/compare"
+	"gdisim/result"
+	"gdisim/testbed"
+)
+
+func newCompare(b backend) *cobra.Command {
+	var format, out string
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two results, or simulator and hardware, stage by stage",
+		Long: `Compare two results stage by stage: difference, its interval, verdict. A and B are
+results (--format json of run or hw), or scenarios, which are simulated first.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%s needs two results or scenarios, got %d", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write, err := choose(map[string]func(io.Writer, *compare.Comparison) error{"text": compare.Text, "md": compare.Markdown, "json": compare.JSON}, format)
+			if err != nil {
+				return err
+			}
+			var rs [2]*result.Result
+			for i, arg := range args {
+				if rs[i], err = resultOf(cmd, b, arg); err != nil {
+					return err
+				}
+			}
+			return writeOut(cmd, out, func(w io.Writer) error {
+				return write(w, compare.Results(filepath.Base(args[0]), filepath.Base(args[1]), rs[0], rs[1]))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text, json or md")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write to this file, which appears when it is complete")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// resultOf reads a result, or simulates a scenario.
+func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error) {
+	if strings.HasPrefix(arg, examplePrefix) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+		s, err := load(arg)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.simulate(cmd.Context(), s, testbed.Options{Breakdown: true}, meter{w: cmd.ErrOrStderr(), quiet: true})
+		switch {
+		case err != nil && cmd.Context().Err() != nil:
+			return nil, &failure{fmt.Errorf("interrupted; nothing is written")}
+		case err != nil:
+			return nil, impossible(s, err)
+		}
+		return r, nil
+	}
+	f, err := os.Open(arg)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	r, err := result.Decode(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return r, nil
+}
+
+// writeOut writes to -o or standard output what f makes, all or nothing.
+func writeOut(cmd *cobra.Command, name string, f func(io.Writer) error) error {
+	o, err := openOutput(cmd.OutOrStdout(), name)
+	if err != nil {
+		return err
+	}
+	defer o.discard()
+	var b bytes.Buffer
+	if err := f(&b); err != nil {
+		return &failure{err}
+	}
+	if _, err := o.w.Write(b.Bytes()); err != nil {
+		return &failure{err}
+	}
+	if err := o.commit(); err != nil {
+		return &failure{err}
+	}
+	return nil
+}

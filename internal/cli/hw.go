@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gdisim/check"
+	"gdisim/hw"
+	"gdisim/hw/host"
+	"gdisim/hw/pair"
+	"gdisim/hw/verbs"
+	"gdisim/internal/table"
+	"gdisim/result"
+	"gdisim/scenarios"
+)
+
+// hwFlags are the flags of hw.
+type hwFlags struct {
+	format, out  string
+	sets         []string
+	listen, peer string
+	loopback     bool
+	backend      string
+	token        string
+	quiet        bool
+	view         view
+	o            hw.Options
+}
+
+func newHW() *cobra.Command {
+	var f hwFlags
+	cmd := &cobra.Command{
+		Use:   "hw FILE",
+		Short: "Run a scenario on this hardware, alone or with another host",
+		Long: `Run a scenario on hardware and write the same result as the simulator, stage by
+stage as far as hardware shows it. Two hosts with an RDMA device each:
+
+  one    gdisim hw FILE --listen HOST:PORT          prints a token
+  other  gdisim hw FILE --peer HOST:PORT --token T  writes the result
+
+  gdisim hw FILE --loopback        both ends in this process
+  gdisim hw FILE --backend host    only what this machine's CPU and kernel cost
+  gdisim hw probe                  what this machine has, and what is missing
+
+A CPU thread posts through libibverbs, from and to host memory. --listen without
+a host listens on this machine only. Exit code 3: no such hardware here.`,
+		Args:              oneArg("FILE or example:NAME"),
+		ValidArgsFunction: completeScenario,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.listen, "listen", "", "be the target, at `HOST:PORT`, of the one who gives --peer")
+	fs.StringVar(&f.peer, "peer", "", "measure against the process that listens at `HOST:PORT`")
+	fs.BoolVar(&f.loopback, "loopback", false, "both ends in this process")
+	fs.StringVar(&f.backend, "backend", "verbs", "verbs, or host for the costs of this machine alone")
+	fs.StringVar(&f.token, "token", os.Getenv("GDISIM_HW_TOKEN"), "what both ends must know, 16 characters or more; made where --listen has none (also $GDISIM_HW_TOKEN, which other users cannot read)")
+	fs.StringVar(&f.o.Device, "device", "", "RDMA device (default: the first with an active port)")
+	fs.StringVar(&f.o.PeerDevice, "peer-device", "", "the other end's device with --loopback (default: the same)")
+	fs.StringVar(&f.o.GID, "gid", "", "GID of this end by `VALUE`, such as ::ffff:10.0.0.1 (default: the port's RoCE v2 one with an IPv4 address)")
+	fs.StringVar(&f.o.PeerGID, "peer-gid", "", "GID of the other end with --loopback")
+	fs.IntVar(&f.o.Port, "port", 1, "port of the device")
+	fs.DurationVar(&f.o.Timeout, "timeout", 5*time.Second, "how long a message may make no progress")
+	fs.DurationVar(&f.o.Pair.Meet, "meet", time.Minute, "how long to wait for the other end to appear")
+	fs.IntSliceVar(&f.o.Host.Cores, "cores", nil, "the two cores that threads of host measurements are pinned to")
+	fs.IntVar(&f.o.Host.Samples, "samples", 2000, "samples of each host measurement")
+	fs.BoolVar(&f.o.SkipHost, "skip-host", false, "with verbs: leave the costs of the host out")
+	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
+	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
+	fs.StringArrayVar(&f.sets, "set", nil, "set a `KEY=VALUE` of the scenario, as in its sweep (repeatable)")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "only data and errors")
+	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full")
+	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.AddCommand(newProbe())
+	return cmd
+}
+
+// roles counts the ways to run that the flags ask for.
+func (f *hwFlags) roles() int {
+	n := 0
+	for _, on := range []bool{f.listen != "", f.peer != "", f.loopback, f.backend == "host"} {
+		if on {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
+	write, err := choose(writers(), f.format)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.backend != "verbs" && f.backend != "host":
+		return fmt.Errorf("unknown --backend %q (want verbs or host)", f.backend)
+	case f.roles() != 1:
+		return errors.New("one of --listen, --peer, --loopback and --backend host must say how to run")
+	case f.peer != "" && f.token == "":
+		return errors.New("--peer needs the --token that the other end printed")
+	case f.o.Timeout <= 0 || f.o.Pair.Meet <= 0:
+		return errors.New("--timeout and --meet must be above 0")
+	case f.o.Host.Samples < 1:
+		return errors.New("--samples must be at least 1")
+	}
+	s, err := load(arg)
+	if err != nil {
+		return err
+	}
+	if err := s.Apply(f.sets); err != nil {
+		return err
+	}
+	stderr := cmd.ErrOrStderr()
+	f.o.Tool = "gdisim " + Version
+	f.o.Pair.Token = f.token
+	if !f.quiet {
+		f.o.Tell = func(line string) { say(stderr, "gdisim: %s\n", line) }
+		f.o.Host.Progress = func(name string, done, total int) {
+			if done%10 == 0 {
+				say(stderr, "gdisim: host costs, %d of %d: %s\n", done, total, name)
+			}
+		}
+	}
+	if err := f.ready(); err != nil {
+		return err
+	}
+	if f.listen != "" {
+		return f.serve(cmd.Context(), s, stderr)
+	}
+	out, err := openOutput(cmd.OutOrStdout(), f.out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	r, runErr := f.measure(cmd.Context(), s)
+	if r == nil {
+		return hardware(runErr)
+	}
+	var b bytes.Buffer
+	if err := write(&b, r, f.view); err != nil {
+		return &failure{err}
+	}
+	var vs []check.Verdict
+	if runErr == nil && f.backend != "host" && len(s.Expect) > 0 {
+		vs = check.Run(s, r)
+		text := &b
+		if f.format != "text" {
+			text = &bytes.Buffer{}
+		}
+		if err := check.Text(text, vs); err != nil {
+			return &failure{err}
+		}
+		if f.format != "text" {
+			say(stderr, "%s", text)
+		}
+	}
+	if _, err := out.w.Write(b.Bytes()); err != nil {
+		return &failure{err}
+	}
+	if err := out.commit(); err != nil {
+		return &failure{err}
+	}
+	switch {
+	case runErr != nil:
+		return &failure{fmt.Errorf("incomplete, what was measured is written: %w", runErr)}
+	case failed(r) || !check.Hold(vs):
+		return errFailed
+	}
+	return nil
+}
+
+// ready says whether this machine has what the backend needs, before a run.
+func (f *hwFlags) ready() error {
+	err := host.Available()
+	if f.backend == "verbs" {
+		err = verbs.Available()
+	}
+	if err != nil {
+		return &absent{err}
+	}
+	return nil
+}
+
+func (f *hwFlags) measure(ctx context.Context, s *scenarios.Scenario) (*result.Result, error) {
+	switch {
+	case f.backend == "host":
+		return hw.RunHost(ctx, s, f.o)
+	case f.loopback:
+		return hw.Loopback(ctx, s, f.o)
+	}
+	return hw.Dial(ctx, s, f.peer, f.o)
+}
+
+func (f *hwFlags) serve(ctx context.Context, s *scenarios.Scenario, stderr io.Writer) error {
+	addr, err := pair.Address(f.listen)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return &failure{err}
+	}
+	defer func() { _ = l.Close() }()
+	if f.token == "" {
+		f.o.Pair.Token = pair.NewToken()
+		say(stderr, "gdisim: the other end: --peer %s --token %s\n", l.Addr(), f.o.Pair.Token)
+	}
+	return hardware(hw.Serve(ctx, s, l, f.o))
+}
+
+// hardware tells a machine that lacks something from a run that failed.
+func hardware(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, verbs.ErrNoRDMA), errors.Is(err, hw.ErrNothingRuns):
+		return &absent{err}
+	}
+	return &failure{err}
+}
+
+func newProbe() *cobra.Command {
+	var format, root string
+	cmd := &cobra.Command{
+		Use:   "probe",
+		Short: "What this machine has for a run on hardware, and what is missing",
+		Long: `List what this machine has: RDMA devices with ports, link layer, MTU, limits and
+NUMA node; clocks, governor, idle states; limits; then what is missing and why.
+Exit code 3 where no RDMA device can be used.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			write, err := choose(map[string]func(io.Writer, *hw.Machine) error{"text": probeText, "json": probeJSON}, format)
+			if err != nil {
+				return err
+			}
+			m := hw.Probe(os.DirFS(root), root == "/")
+			if err := write(cmd.OutOrStdout(), m); err != nil {
+				return &failure{err}
+			}
+			if root != "/" {
+				return nil
+			}
+			if err := verbs.Available(); err != nil {
+				return &absent{err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.Flags().StringVar(&root, "root", "/", "read proc and sys below this `DIR` instead of this machine's")
+	return cmd
+}
+
+func probeJSON(w io.Writer, m *hw.Machine) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(m)
+}
+
+func probeText(w io.Writer, m *hw.Machine) error {
+	t := &textWriter{w: w}
+	t.line("Machine")
+	facts := func(indent string, fs []result.Setting) {
+		for _, s := range fs {
+			t.put(table.Wrap(s.Value, textWidth, indent+pad(s.Key, 24)+" ", strings.Repeat(" ", len(indent)+25)))
+		}
+	}
+	facts("  ", m.Facts)
+	t.line("")
+	t.line("RDMA devices")
+	if len(m.Devices) == 0 {
+		t.line("  none")
+	}
+	for _, d := range m.Devices {
+		t.line("  " + d.Name)
+		facts("    ", []result.Setting{{Key: "firmware", Value: d.Firmware}, {Key: "numa node", Value: orDash(d.NUMA)}, {Key: "pci link", Value: orDash(d.PCI)}})
+		if d.Emulated != "" {
+			facts("    ", []result.Setting{{Key: "emulated", Value: d.Emulated}})
+		}
+		for _, p := range d.Ports {
+			facts("    ", []result.Setting{{Key: fmt.Sprintf("port %d", p.Number), Value: strings.Join([]string{p.State, p.LinkLayer, p.Rate, "MTU " + orDash(p.MTU)}, ", ")}})
+			for _, g := range p.GIDs {
+				facts("    ", []result.Setting{{Key: "  gid", Value: g}})
+			}
+		}
+		facts("    ", d.Limits)
+	}
+	if len(m.Missing) > 0 {
+		t.line("")
+		t.line("Missing")
+	}
+	for _, x := range m.Missing {
+		text := x.Why
+		if x.Fix != "" {
+			text += "; " + x.Fix
+		}
+		facts("  ", []result.Setting{{Key: x.What, Value: text}})
+	}
+	return t.err
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

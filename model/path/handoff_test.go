@@ -1,0 +1,119 @@
+package path
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gdisim/model/pcie"
+)
+
+// text writes a list of steps, one word each.
+func text(steps []Step) string {
+	var out []string
+	for i := range steps {
+		s := steps[i].Do.String()
+		if n := steps[i].N; n > 1 {
+			s += fmt.Sprintf("x%d", n)
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " > ")
+}
+
+// TestHandoffPrograms holds the enqueue of each hand-off against the order that
+// the libraries' sources show.
+func TestHandoffPrograms(t *testing.T) {
+	signal := Message{Bytes: 8, Signal: SignalAtomic}
+	for _, c := range []struct {
+		name string
+		cfg  Proxy
+		msg  Message
+		want string
+	}{
+		{
+			"many producers",
+			Proxy{Handoff: HandoffGeneral, DescriptorBytes: 16},
+			Message{Bytes: 8},
+			"atomic > load, host > build > fence > store, host",
+		},
+		{
+			"one producer",
+			Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16},
+			Message{Bytes: 8},
+			"build > store, host",
+		},
+		{
+			"words: put",
+			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
+			Message{Bytes: 8},
+			"fence > atomic > load, L2 > build > store, hostx4",
+		},
+		{
+			"words: put with signal",
+			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
+			signal,
+			"fence > atomic > load, L2 > build > store, hostx6",
+		},
+		{
+			"entry, index in host memory",
+			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.Host, Counts: Counts{Stores: 2}},
+			signal,
+			"stores, localx2 > fence > atomic > load, host > build > store, hostx8",
+		},
+		{
+			"entry, index in GPU memory",
+			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.GPU},
+			signal,
+			"fence > atomic > load, L2 > build > store, hostx8",
+		},
+		{
+			"fifo",
+			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Counts: Counts{Calls: 1}},
+			Message{Bytes: 8},
+			"call > atomic > load, L2 > build > fence > store, host",
+		},
+	} {
+		p := c.cfg.Program(c.msg)
+		if d := cmp.Diff(c.want, text(p.Steps())); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
+// TestQuietPrograms does the same for what a thread does to learn of completion.
+func TestQuietPrograms(t *testing.T) {
+	for _, c := range []struct {
+		cfg           Proxy
+		before, after string
+	}{
+		{Proxy{Quiet: QuietCounter}, "", ""},
+		{Proxy{Quiet: QuietRequest}, "load, L2 > atomic, host", "fence"},
+		{Proxy{Quiet: QuietEntry, Handoff: HandoffFIFO, DescriptorBytes: 16}, "atomic > load, L2 > build > fence > store, host", ""},
+	} {
+		before, after := c.cfg.QuietProgram()
+		if got := text(before); got != c.before {
+			t.Errorf("%v before: got %q, want %q", c.cfg.Quiet, got, c.before)
+		}
+		if got := text(after); got != c.after {
+			t.Errorf("%v after: got %q, want %q", c.cfg.Quiet, got, c.after)
+		}
+	}
+}
+
+// TestLines counts cache lines: small descriptors share one, large ones take
+// several each.
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		n     int
+		want  int
+	}{{16, 1, 1}, {16, 4, 1}, {16, 5, 2}, {16, 16, 4}, {32, 2, 1}, {128, 1, 2}, {128, 3, 6}} {
+		w := worker{path: &ProxyPath{cfg: Proxy{DescriptorBytes: c.bytes}}}
+		if got := w.lines(c.n); got != c.want {
+			t.Errorf("%d descriptors of %d B: got %d lines, want %d", c.n, c.bytes, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package testbed_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/testbed"
+)
+
+const manyConnections = "{kind: stream, bytes: 8B, outstanding: 64, wqes_per_doorbell: 16, initiators: {ctas: 16}, connections: %d, writes_per_visit: 16, direction: %s, iterations: 1600, warmup: 1600}"
+
+// tourRate is node 0's rate over that many connections.
+func tourRate(t *testing.T, hardware string, connections int, direction string, nodes int) float64 {
+	t.Helper()
+	s := scene{hardware: hardware, paths: []string{"mini-gda"}, workload: fmt.Sprintf(manyConnections, connections, direction)}
+	text := strings.Replace(s.text(), "paths:", fmt.Sprintf("cluster: {nodes: %d}\npaths:", nodes), 1)
+	r, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &r.Points[0].Paths[0]
+	if p.Err != "" {
+		t.Fatal(p.Err)
+	}
+	return metric(t, p, stage.MessageRate).Value
+}
+
+// A cache of about 30 connections both ways: beyond it a NIC that sends and
+// receives slows down, one that only sends to several peers does not, and
+// without a limit neither does.
+func TestConnections(t *testing.T) {
+	const small, many = 16, 256
+	cache := "nic.context.cache: 80kB"
+	both := tourRate(t, cache, small, "both", 2)
+	if r := tourRate(t, cache, many, "both", 2); r > 0.7*both {
+		t.Errorf("both ways over %d connections: %.1f M/s, over %d %.1f: no knee", many, r, small, both)
+	}
+	if r := tourRate(t, "nic.context.cache: 0B", many, "both", 2); math.Abs(r/both-1) > 0.05 {
+		t.Errorf("both ways without a limit: %.1f M/s over %d connections, %.1f over %d", r, many, both, small)
+	}
+	send := tourRate(t, cache, small, "send", 5)
+	if r := tourRate(t, cache, many, "send", 5); math.Abs(r/send-1) > 0.05 {
+		t.Errorf("sending over %d connections: %.1f M/s, over %d %.1f", many, r, small, send)
+	}
+	if both > send {
+		t.Errorf("both ways %.1f M/s, sending only %.1f", both, send)
+	}
+	if r := tourRate(t, cache, small, "receive", 3); r <= send {
+		t.Errorf("two senders deliver %.1f M/s, one sends %.1f", r, send)
+	}
+}
+
+func TestConnectionErrors(t *testing.T) {
+	ok := fmt.Sprintf(manyConnections, 64, "send")
+	for _, c := range []struct{ name, path, workload, nodes, want string }{
+		{"too few", "mini-gda", fmt.Sprintf(manyConnections, 8, "send"), "2", "8 for 16 initiators"},
+		{"kind", "mini-gda", "{kind: put, bytes: 8B, connections: 4}", "2", "with kind put"},
+		{"proxy", "mini-proxy", ok, "2", "for a path whose CPU posts"},
+		{"qps", "{name: p, stack: mini-gda, set: {qps_per_peer: 64}}", ok, "2", "beside qps_per_peer"},
+		{"visit", "mini-gda", strings.Replace(ok, "visit: 16", "visit: 8", 1), "2", "writes_per_visit: 8 (want 16"},
+		{"nodes", "mini-gda", "{kind: put, bytes: 8B}", "3", "cluster.nodes: 3 without workload.connections"},
+	} {
+		s := scene{paths: []string{c.path}, workload: c.workload}
+		text := strings.Replace(s.text(), "paths:", "cluster: {nodes: "+c.nodes+"}\npaths:", 1)
+		if _, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A platform that maps no doorbell page refuses stacks whose GPU rings.
+func TestNoDoorbellMapping(t *testing.T) {
+	s := scene{hardware: "gpu.doorbell_mapping: false", paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B, iterations: 10}"}
+	if _, err := testbed.Run(context.Background(), parse(t, s.text()), testbed.Options{}); err == nil || !strings.Contains(err.Error(), "no doorbell mapping: want rings_by host") {
+		t.Error(err)
+	}
+	s.paths = []string{"mini-proxy", "ibgda-cpu-doorbell"}
+	paths(t, s)
+}
+
+// Across sockets, doorbell, WQE fetch and delivery cross four times: a cold
+// uncore on the way adds so many times what one crossing is dearer.
+func TestOtherSocket(t *testing.T) {
+	oneWay := func(host string) sim.Duration {
+		s := scene{hardware: "pcie.path.gpu_nic: SYS\ngpu.poll_phase: fixed", host: host, paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B, iterations: 50}"}
+		return metric(t, &paths(t, s)[0], stage.OneWay).P50
+	}
+	ps, err := scenarios.ProfileParams("h200-cx7-ib200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range ps {
+		if p.Key == "hardware.pcie.socket_latency" && p.Value != "100ns" {
+			t.Fatalf("socket latency %s: mend this test", p.Value)
+		}
+	}
+	// 100 ns at 2.4 GHz take 300 ns at 800 MHz.
+	if d := oneWay("{other_socket: cold}") - oneWay("{}"); d < 800*sim.Nanosecond-170*sim.Nanosecond || d > 800*sim.Nanosecond+170*sim.Nanosecond {
+		t.Errorf("cold other socket adds %v, want about 800 ns", d)
+	}
+}
