@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/doc"
 	"go/parser"
@@ -256,27 +257,16 @@ func hand(t *testing.T) string {
 
 func nanos(d sim.Duration) string { return fmt.Sprintf("%.3f", float64(d)/float64(sim.Nanosecond)) }
 
-// checks is the verdicts of scenarios/checks, run once for all its sections.
-type checks struct{ groups []group }
+// checks is the verdicts of the embedded check files, run once for all sections.
+type checks struct{ verdicts []check.Verdict }
 
-// group is the check files of one published table.
-type group struct {
-	name     string // "Table 3"
-	verdicts []check.Verdict
-}
-
-var tableName = regexp.MustCompile(`^table(\d+)-`)
-
-func (c *checks) run(t *testing.T) []group {
+func (c *checks) run(t *testing.T) []check.Verdict {
 	t.Helper()
-	if c.groups != nil {
-		return c.groups
+	if c.verdicts != nil {
+		return c.verdicts
 	}
-	files, err := filepath.Glob(filepath.Join(root, "scenarios", "checks", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d check files, %v", len(files), err)
-	}
-	for _, file := range files {
+	for _, info := range scenarios.Checks() {
+		file := filepath.Join(root, "scenarios", "checks", info.Name+".yaml")
 		s, err := scenarios.Load(file)
 		if err != nil {
 			t.Fatal(err)
@@ -285,54 +275,40 @@ func (c *checks) run(t *testing.T) []group {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		name := s.Name
-		if m := tableName.FindStringSubmatch(filepath.Base(file)); m != nil {
-			name = "Table " + m[1]
-		}
-		i := slices.IndexFunc(c.groups, func(g group) bool { return g.name == name })
-		if i < 0 {
-			i = len(c.groups)
-			c.groups = append(c.groups, group{name: name})
-		}
-		c.groups[i].verdicts = append(c.groups[i].verdicts, check.Run(s, r)...)
+		c.verdicts = append(c.verdicts, check.Run(s, r)...)
 	}
-	slices.SortStableFunc(c.groups, func(a, b group) int { return len(a.name) - len(b.name) }) // Table 9 before Table 10
-	return c.groups
+	// By source, as published tables may be spread over files; Table 9 before 10.
+	order := map[string]int{}
+	for i, s := range check.Tables(c.verdicts) {
+		order[s.Source] = i
+	}
+	slices.SortStableFunc(c.verdicts, func(a, b check.Verdict) int { return order[source(&a)] - order[source(&b)] })
+	return c.verdicts
 }
 
-// errorHeads are the columns of errorRows.
-var errorHeads = []string{"table", "use", "n>", "missed>", "median error>", "95th percentile>", "worst>", "worst row"}
+// source is the published table or figure that a verdict is about, or its file.
+func source(v *check.Verdict) string { return cmp.Or(v.Source, v.File) }
 
-func errorRows(name string, vs []check.Verdict) [][]string {
+func (c *checks) summary(t *testing.T) string {
 	var rows [][]string
-	for _, s := range check.Summarise(vs) {
-		row := []string{name, s.Use, fmt.Sprint(s.N), fmt.Sprint(s.Failed + s.Missed)}
-		if s.Use == "" {
-			row[1] = "finding"
-		}
+	for _, s := range check.Summarise(c.run(t)) {
+		row := []string{cmp.Or(s.Use, "finding"), fmt.Sprint(s.N), fmt.Sprint(s.Failed + s.Missed)}
 		if s.Valued > 0 {
 			_, worst, _ := strings.Cut(s.WorstOf, " ") // file and line
 			row = append(row, percent(s.Median), percent(s.P95), percent(s.Worst), worst)
 		}
 		rows = append(rows, row)
 	}
-	return rows
-}
-
-func (c *checks) summary(t *testing.T) string {
-	var all []check.Verdict
-	for _, g := range c.run(t) {
-		all = append(all, g.verdicts...)
-	}
-	return markdown(t, errorHeads, errorRows("all", all))
+	return markdown(t, []string{"use", "n>", "missed>", "median error>", "95th percentile>", "worst>", "worst row"}, rows)
 }
 
 func (c *checks) errors(t *testing.T) string {
-	var rows [][]string
-	for _, g := range c.run(t) {
-		rows = append(rows, errorRows(g.name, g.verdicts)...)
+	var b bytes.Buffer
+	if err := check.SummaryMarkdown(&b, c.run(t)); err != nil {
+		t.Fatal(err)
 	}
-	return markdown(t, errorHeads, rows)
+	tables, _, _ := strings.Cut(b.String(), "\n- ") // the summary stands elsewhere
+	return tables
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
@@ -348,42 +324,37 @@ func what(v *check.Verdict) string {
 
 func (c *checks) misses(t *testing.T) string {
 	var b strings.Builder
-	for _, g := range c.run(t) {
-		for i := range g.verdicts {
-			v := &g.verdicts[i]
-			if v.Holds {
-				continue
-			}
-			if v.Failed() {
-				t.Errorf("%s:%d: %s is missed, and not as known", v.File, v.Line, what(v))
-			}
-			off := "" // a range has no error
-			if !math.IsNaN(v.Err) {
-				off = fmt.Sprintf(" (%+.1f %%)", 100*v.Err)
-			}
-			fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated%s; %s\n", g.name, what(v), v.Want, v.Got, off, v.KnownMiss)
+	vs := c.run(t)
+	for i := range vs {
+		v := &vs[i]
+		if v.Holds {
+			continue
 		}
+		if v.Failed() {
+			t.Errorf("%s:%d: %s is missed, and not as known", v.File, v.Line, what(v))
+		}
+		off := "" // a range has no error
+		if !math.IsNaN(v.Err) {
+			off = fmt.Sprintf(" (%+.1f %%)", 100*v.Err)
+		}
+		fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated%s; %s\n", source(v), what(v), v.Want, v.Got, off, v.KnownMiss)
 	}
-	if b.Len() == 0 {
-		return "None.\n"
-	}
-	return b.String()
+	return cmp.Or(b.String(), "None.\n")
 }
 
 func (c *checks) rows(t *testing.T) string {
 	var rows [][]string
-	for _, g := range c.run(t) {
-		for i := range g.verdicts {
-			v := &g.verdicts[i]
-			off, verdict := "", "holds"
-			if !math.IsNaN(v.Err) {
-				off = fmt.Sprintf("%+.1f %%", 100*v.Err)
-			}
-			if !v.Holds {
-				verdict = "missed"
-			}
-			rows = append(rows, []string{g.name, what(v), v.Want, v.Got, off, v.Use, verdict, v.Note})
+	vs := c.run(t)
+	for i := range vs {
+		v := &vs[i]
+		off, verdict := "", "holds"
+		if !math.IsNaN(v.Err) {
+			off = fmt.Sprintf("%+.1f %%", 100*v.Err)
 		}
+		if !v.Holds {
+			verdict = "missed"
+		}
+		rows = append(rows, []string{source(v), what(v), v.Want, v.Got, off, v.Use, verdict, v.Note})
 	}
-	return markdown(t, []string{"table", "expectation", "published", "simulated", "error>", "use", "verdict", "fitted parameter, or note"}, rows)
+	return markdown(t, []string{"source", "expectation", "published", "simulated", "error>", "use", "verdict", "fitted parameter, or note"}, rows)
 }

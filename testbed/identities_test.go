@@ -87,8 +87,8 @@ func TestPointerAgainstInline(t *testing.T) {
 	}
 }
 
-// TestLittle is identity 5: in a closed loop mean latency is window over rate.
-func TestLittle(t *testing.T) {
+// TestLittlesLaw is identity 5: in a closed loop mean latency is window over rate.
+func TestLittlesLaw(t *testing.T) {
 	for _, window := range []int{1, 3, 64} {
 		for _, threads := range []int{1, 4} {
 			s := scene{
@@ -535,5 +535,32 @@ func TestBatchLandsOnce(t *testing.T) {
 		if oneWay.N != 5 || oneWay.Min <= issue.Max {
 			t.Errorf("%s: %d samples, one way %v at least, issue %v at most", p.Name, oneWay.N, oneWay.Min, issue.Max)
 		}
+	}
+}
+
+// TestBurstOfFullQueue: a worker that posts into a full send queue moves on to
+// the next ring behind a burst, however long that takes.
+func TestBurstOfFullQueue(t *testing.T) {
+	p := paths(t, scene{
+		hardware: "nic.sq_depth: 130",
+		host:     "{clock: 3.1GHz, proxy: {core: dedicated}}",
+		paths:    []string{"{name: x, stack: nvshmem-ibrc, set: {signal: atomic}}"},
+		workload: "{kind: put-signal, bytes: 15B, iterations: 6, warmup: 0, initiators: {threads: 32}, background: {kind: stream, outstanding: 5, initiators: {threads: 32}, queue: reserved}}",
+	})[0]
+	if n := metric(t, &p, stage.PutCompletion).N; n != 192 {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// TestQuietBehindChains: a chain over all rings does not pass a quiet that waits
+// in one of them.
+func TestQuietBehindChains(t *testing.T) {
+	p := paths(t, scene{
+		hardware: "nic.sq_depth: 130", host: "{clock: warm}",
+		paths:    []string{"{name: x, stack: uccl-ep, set: {proxy.workers: 2}}"},
+		workload: "{kind: put, bytes: 93B, iterations: 7, warmup: 3, initiators: {ctas: 2, threads: 32}, background: {kind: stream, outstanding: 5, initiators: {threads: 32}, queue: shared}}",
+	})[0]
+	if n := metric(t, &p, stage.PutCompletion).N; n != 448 {
+		t.Errorf("%d samples", n)
 	}
 }

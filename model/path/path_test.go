@@ -24,9 +24,9 @@ const ns = sim.Nanosecond
 
 func fixed(n int64) sim.Delay { return sim.Fixed(sim.Duration(n) * ns) }
 
-// steps prints a program, one word a step: what it does, how often, and the
+// words prints a program, one word a step: what it does, how often, and the
 // fence's reach.
-func steps(p path.Program) []string {
+func words(p path.Program) []string {
 	var out []string
 	for _, part := range []struct {
 		name string
@@ -94,7 +94,7 @@ func TestDoorbellProgram(t *testing.T) {
 		}},
 	} {
 		tt.cfg.Inline, tt.cfg.Counts = true, counts
-		if diff := cmp.Diff(tt.want, steps(tt.cfg.Program(tt.msg, 92, tt.checks))); diff != "" {
+		if diff := cmp.Diff(tt.want, words(tt.cfg.Program(tt.msg, 92, tt.checks))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -112,7 +112,7 @@ func TestProxyProgram(t *testing.T) {
 	} {
 		tt.cfg.DescriptorBytes = 16
 		want := []string{"before: ", tt.want, "after: "}
-		if diff := cmp.Diff(want, steps(tt.cfg.Program(path.Message{Bytes: 8}))); diff != "" {
+		if diff := cmp.Diff(want, words(tt.cfg.Program(path.Message{Bytes: 8}))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}

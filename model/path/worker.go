@@ -103,7 +103,10 @@ func (u *wakeUp) raise(now sim.Time, full bool, core *cpu.Core, moderation sim.D
 // idle lets the worker's passes go by without events until notice.
 func (w *worker) idle() {
 	cfg := w.core.Config()
-	w.state, w.pos, w.taken, w.polled = workerIdle, 0, 0, 0
+	w.state, w.pos, w.polled = workerIdle, 0, 0
+	if !w.stuck {
+		w.taken = 0
+	}
 	w.idleAt = w.path.env.Eng.Now()
 	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*cfg.Check.Mean()+sim.Duration(w.tests())*cfg.PollEmpty.Mean()+
 		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()+sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean())
@@ -237,9 +240,11 @@ func (w *worker) look() {
 				w.finish(t)
 				return
 			}
-			w.pos, w.taken, w.polled = 0, 0, 0
-			if w.stuck {
+			w.polled = 0
+			if w.stuck { // with what is left of its burst, or others would starve
 				w.pos = w.resume
+			} else {
+				w.pos, w.taken = 0, 0
 			}
 			for range w.tests() {
 				t = t.Add(w.core.Draw(cfg.PollEmpty))
@@ -343,6 +348,9 @@ func (w *worker) serve(r *ring, t sim.Time) {
 	last := w.pos
 	before := w.taken // of this ring in this pass
 	for i := w.pos; i < len(w.rings) && n < room; i++ {
+		if v := &w.rings[i].visible; v.len() > 0 && v.front().quiet != nil {
+			break // it is read in its own turn, which a chain must not pass
+		}
 		k := w.ahead(w.rings[i], min(room-n, x.Burst-before))
 		before = 0
 		if k > 0 {
