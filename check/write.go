@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gdisim/internal/table"
+	"gdisim/result"
 )
 
 // textWidth is the width that no line of the text exceeds.
@@ -68,7 +69,7 @@ func Summarise(vs []Verdict) []Summary {
 //
 // Preconditions: sorted is not empty.
 func nearest(sorted []float64, percent int) float64 {
-	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
+	return sorted[result.Rank(len(sorted), 10*percent)]
 }
 
 // Text writes the verdicts, a table per file, and their summary in at most 100

@@ -122,5 +122,5 @@ func writeProfile(cmd *cobra.Command, f *calibrate.Fit, scenario, out string) er
 		base = "./" + rel
 	}
 	name := notName.ReplaceAllString(strings.TrimSuffix(filepath.Base(out), filepath.Ext(out)), "-")
-	return writeOut(cmd, out, func(w io.Writer) error { return f.Profile(w, name, base) })
+	return writeFile(cmd, out, func(w io.Writer) error { return f.Profile(w, name, base) })
 }

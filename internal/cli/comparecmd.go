@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +41,7 @@ results (--format json of run or hw), or scenarios, which are simulated first.`,
 					return err
 				}
 			}
-			return writeOut(cmd, out, func(w io.Writer) error {
+			return writeFile(cmd, out, func(w io.Writer) error {
 				return write(w, compare.Results(filepath.Base(args[0]), filepath.Base(args[1]), rs[0], rs[1]))
 			})
 		},
@@ -79,29 +78,4 @@ func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error)
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
 	return r, nil
-}
-
-// writeOut writes to -o or standard output what f makes, all or nothing.
-func writeOut(cmd *cobra.Command, name string, f func(io.Writer) error) error {
-	for _, input := range cmd.Flags().Args() {
-		if sameFile(input, name) {
-			return fmt.Errorf("-o %s: is an input", name)
-		}
-	}
-	o, err := openOutput(cmd.OutOrStdout(), name)
-	if err != nil {
-		return err
-	}
-	defer o.discard()
-	var b bytes.Buffer
-	if err := f(&b); err != nil {
-		return &failure{err}
-	}
-	if _, err := o.w.Write(b.Bytes()); err != nil {
-		return &failure{err}
-	}
-	if err := o.commit(); err != nil {
-		return &failure{err}
-	}
-	return nil
 }

@@ -61,7 +61,7 @@ kinds of figures are listed, and which of them the given results fit.`,
 			if err != nil {
 				return err
 			}
-			return writeFile(cmd, out, func(b *bytes.Buffer) error { return encode(f, b) })
+			return writeFile(cmd, out, func(w io.Writer) error { return encode(f, w) })
 		},
 	}
 	fs := cmd.Flags()
@@ -111,12 +111,12 @@ func listKinds(cmd *cobra.Command, args []string) error {
 }
 
 // pictureFormat is the encoder that a name's ending asks for.
-func pictureFormat(name string) (func(f *plots.Figure, b *bytes.Buffer) error, error) {
+func pictureFormat(name string) (func(f *plots.Figure, b io.Writer) error, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".png":
-		return func(f *plots.Figure, b *bytes.Buffer) error { return f.PNG(b) }, nil
+		return func(f *plots.Figure, b io.Writer) error { return f.PNG(b) }, nil
 	case ".svg":
-		return func(f *plots.Figure, b *bytes.Buffer) error { return f.SVG(b) }, nil
+		return func(f *plots.Figure, b io.Writer) error { return f.SVG(b) }, nil
 	}
 	return nil, fmt.Errorf("-o %s: want a name that ends in .png or .svg (for PDF, print the report from a browser)", name)
 }
@@ -140,7 +140,7 @@ func readResults(names []string) ([]*result.Result, error) {
 }
 
 // writeFile makes name appear with what fill writes, or not at all.
-func writeFile(cmd *cobra.Command, name string, fill func(*bytes.Buffer) error) error {
+func writeFile(cmd *cobra.Command, name string, fill func(io.Writer) error) error {
 	for _, input := range cmd.Flags().Args() {
 		if sameFile(input, name) {
 			return fmt.Errorf("-o %s: is an input", name)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ a browser, it becomes a PDF.`,
 			if err := plots.Report(&page, rs); err != nil {
 				return err
 			}
-			return writeFile(cmd, out, func(b *bytes.Buffer) error { _, err := page.WriteTo(b); return err })
+			return writeFile(cmd, out, func(w io.Writer) error { _, err := page.WriteTo(w); return err })
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to this file instead of standard output")

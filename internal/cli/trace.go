@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +52,11 @@ also what the queues held at that time of the operation.`,
 			if err != nil {
 				return err
 			}
-			return writeFile(cmd, out, func(b *bytes.Buffer) error {
+			return writeFile(cmd, out, func(w io.Writer) error {
 				if dump {
-					return plots.DumpGraphs(b, rs, format == "json", when)
+					return plots.DumpGraphs(w, rs, format == "json", when)
 				}
-				return plots.TraceGraphs(b, rs)
+				return plots.TraceGraphs(w, rs)
 			})
 		},
 	}
