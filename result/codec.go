@@ -50,7 +50,11 @@ func Decode(rd io.Reader) (*Result, error) {
 	if off := d.InputOffset(); len(bytes.TrimSpace(src[off:])) > 0 {
 		return nil, fmt.Errorf("bad gdisim result: line %d: something after top-level value", 1+bytes.Count(src[:off], []byte("\n")))
 	}
-	return w.result(), nil
+	r := w.result()
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("bad gdisim result: %w", err)
+	}
+	return r, nil
 }
 
 // schemaOf reads the key schema. Where it comes first, as Encode has it, the

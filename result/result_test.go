@@ -122,6 +122,16 @@ func TestDecodeErrors(t *testing.T) {
 		{"stage", `{"schema":"gdisim-result/1","points":[{"paths":[{"breakdowns":[{"metric":"rtt","stages":[{"stage":"nic.tz"}]}]}]}]}`, `unknown stage "nic.tz"`},
 		{"metric", `{"schema":"gdisim-result/1","points":[{"paths":[{"metrics":[{"metric":"rt"}]}]}]}`, `unknown metric "rt"`},
 		{"finding", `{"schema":"gdisim-result/1","points":[{"paths":[{"findings":[{"finding":"x"}]}]}]}`, `unknown finding "x"`},
+		{"null point", `{"schema":"gdisim-result/1","points":[null]}`, "points[0]: no paths"},
+		{"null path", `{"schema":"gdisim-result/1","points":[{"paths":[null]}]}`, "points[0].paths[0]: no name"},
+		{"null setting", `{"schema":"gdisim-result/1","points":[{"at":[null],"paths":[{"name":"x"}]}]}`, "without a key"},
+		{"null metric", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","metrics":[null]}]}]}`, "metrics[0]: no metric"},
+		{"null breakdown", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","breakdowns":[null]}]}]}`, "breakdowns[0]: no metric"},
+		{"null stage", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","breakdowns":[{"metric":"rtt","stages":[null]}]}]}]}`, "stages[0]: no stage"},
+		{"null finding", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","findings":[null]}]}]}`, "findings[0]: no finding"},
+		{"null graph", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","graphs":[null]}]}]}`, "graphs[0]: no metric"},
+		{"null span", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","graphs":[{"metric":"rtt","spans":[null]}]}]}]}`, "spans[0]: no stage"},
+		{"null cost", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","measured":[null]}]}]}`, "measured[0]: no name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Decode(strings.NewReader(c.src))

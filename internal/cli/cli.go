@@ -44,15 +44,42 @@ type backend func(ctx context.Context, s *scenarios.Scenario, o testbed.Options)
 
 func run(ctx context.Context, b backend, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(b)
+	out := &sink{w: stdout}
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	demandShell(root)
+	demandTopic(root)
 	err := checkVerb(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
+	if out.err != nil {
+		err = &failure{fmt.Errorf("standard output: %w", out.err)}
+	}
 	return report(stderr, err)
+}
+
+// sink is standard output. It remembers the first write that failed, so that
+// every verb ends in the same way, whoever wrote.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes p, or fails as the first failure did.
+func (s *sink) Write(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(p)
+	if s.err = err; err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			s.err = path.Err
+		}
+	}
+	return n, s.err
 }
 
 // report prints err and returns the exit code that it means.
@@ -240,6 +267,27 @@ func demandShell(root *cobra.Command) {
 			c.Args = cobra.ArbitraryArgs
 			c.RunE = func(*cobra.Command, []string) error {
 				return errors.New("completion: want a shell: bash, fish, powershell or zsh")
+			}
+		}
+	}
+}
+
+// demandTopic makes help of what is no command an error.
+func demandTopic(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.RunE = func(_ *cobra.Command, args []string) error {
+				topic, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 {
+					var words []string
+					for _, c := range root.Commands() {
+						words = append(words, c.Name())
+					}
+					return fmt.Errorf("no help for %q%s", strings.Join(args, " "), didYouMean(strings.Join(args, " "), words))
+				}
+				topic.InitDefaultHelpFlag()
+				return topic.Help()
 			}
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gdisim/result"
@@ -153,5 +155,52 @@ func TestRoot(t *testing.T) {
 				t.Errorf("unexpected output: stdout %q, stderr %q", stdout, stderr)
 			}
 		})
+	}
+}
+
+// full is a standard output on which nothing fits.
+type full struct{}
+
+func (full) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+// Whatever a verb writes, output that cannot be written is the run's failure.
+func TestOutputFull(t *testing.T) {
+	fixture(t, "")
+	var r bytes.Buffer
+	if code := run(t.Context(), fake, []string{"run", "a.yaml", "--format", "json"}, &r, io.Discard); code != 0 {
+		t.Fatal(code)
+	}
+	if err := os.WriteFile("r.json", r.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"a.yaml", "run a.yaml", "run a.yaml --format csv", "sweep a.yaml -q", "compare r.json r.json", "compare r.json r.json --format md", "calibrate a.yaml r.json -q",
+		"trace r.json", "trace r.json --dump", "plot --list", "report r.json -o -", "explain", "explain rtt", "explain mini-gda", "examples", "examples show sizes", "profiles", "stacks", "schema",
+		"version", "--version", "--help", "help run", "completion bash", "hw probe", "hw probe --format json",
+	} {
+		t.Run(args, func(t *testing.T) {
+			var stderr bytes.Buffer
+			code := run(t.Context(), fake, strings.Fields(args), full{}, &stderr)
+			if code != 1 || !strings.HasSuffix(stderr.String(), "gdisim: standard output: no space left on device\n") {
+				t.Errorf("exit code %d, stderr %q", code, &stderr)
+			}
+		})
+	}
+}
+
+func TestHelpOfNothing(t *testing.T) {
+	for args, want := range map[string]string{"help zzz": `no help for "zzz"`, "help rnu": `did you mean "run"?`, "help hw zzz": `no help for "hw zzz"`} {
+		code, stdout, stderr := exec(fake, strings.Fields(args)...)
+		if mustContain(t, args, stderr, want); code != 2 || stdout != "" {
+			t.Errorf("%s: exit code %d, stdout %q", args, code, stdout)
+		}
+	}
+	if code, stdout, _ := exec(fake, "help", "hw", "probe"); code != 0 || !strings.Contains(stdout, "NUMA") {
+		t.Errorf("help hw probe: exit code %d, %q", code, stdout)
+	}
+	if code, stdout, _ := exec(fake, "help"); code != 0 || !strings.Contains(stdout, "Exit codes") {
+		t.Errorf("help: exit code %d, %q", code, stdout)
 	}
 }
