@@ -240,7 +240,8 @@ func (v *Verdict) order(e *scenarios.Expect, p *result.Point) {
 	v.Got = strings.Join(texts, ", ")
 }
 
-// finding matches either grade. A path that did not finish may well have the
+// finding holds the stronger grade against what is expected: present is either.
+// A path that did not finish may well have the
 // finding that stopped it.
 func (v *Verdict) finding(e *scenarios.Expect, p *result.Point) {
 	x := p.Path(e.Path)
@@ -250,12 +251,11 @@ func (v *Verdict) finding(e *scenarios.Expect, p *result.Point) {
 	}
 	v.Got = "absent"
 	for _, f := range x.Findings {
-		if f.Finding.String() == e.Finding {
+		if f.Finding.String() == e.Finding && (v.Got == "absent" || f.Grade == stage.Occurred) {
 			v.Got = f.Grade.String()
-			break
 		}
 	}
-	v.Holds = (v.Got != "absent") == (e.Is == "present")
+	v.Holds = v.Got == e.Is || e.Is == "present" && v.Got != "absent"
 	if x.Err != "" && v.Got == "absent" {
 		v.Got, v.Holds = "did not finish: "+x.Err, false
 	}

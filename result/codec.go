@@ -212,6 +212,7 @@ type wireFinding struct {
 	Grade   gradeName   `json:"grade"`
 	Count   int         `json:"count"`
 	First   sim.Time    `json:"first_ps"`
+	Where   string      `json:"where,omitempty"`
 	Cause   string      `json:"cause"`
 	Avoid   string      `json:"avoid"`
 }
@@ -384,7 +385,7 @@ func pathToWire(p Path) wirePath {
 			}
 		}),
 		Findings: each(p.Findings, func(f Finding) wireFinding {
-			return wireFinding{Finding: findingName(f.Finding), Grade: gradeName(f.Grade), Count: f.Count, First: f.First, Cause: f.Cause, Avoid: f.Avoid}
+			return wireFinding{Finding: findingName(f.Finding), Grade: gradeName(f.Grade), Count: f.Count, First: f.First, Where: f.Where, Cause: f.Cause, Avoid: f.Avoid}
 		}),
 		Cost: wireCost{
 			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
@@ -428,7 +429,7 @@ func pathFromWire(p wirePath) Path {
 			}
 		}),
 		Findings: each(p.Findings, func(f wireFinding) Finding {
-			return Finding{Finding: stage.Finding(f.Finding), Grade: stage.Grade(f.Grade), Count: f.Count, First: f.First, Cause: f.Cause, Avoid: f.Avoid}
+			return Finding{Finding: stage.Finding(f.Finding), Grade: stage.Grade(f.Grade), Count: f.Count, First: f.First, Where: f.Where, Cause: f.Cause, Avoid: f.Avoid}
 		}),
 		Cost: Cost{
 			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,

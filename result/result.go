@@ -143,6 +143,7 @@ type Finding struct {
 	Grade   stage.Grade
 	Count   int
 	First   sim.Time // of the first occurrence; 0 for a possible one
+	Where   string   // of the first: "WQE 3 of queue 0, node 0"; "" for the whole run
 	Cause   string   // what is missing or went wrong
 	Avoid   string   // what would avoid it
 }

@@ -26,7 +26,7 @@ type Expect struct {
 	Within          *Quantity // of Value; Unit "ratio": relative to it
 
 	Finding string // with Is
-	Is      string // present or absent
+	Is      string // present (either grade), absent, possible (and not occurred) or occurred
 	Order   []string
 
 	Source, Use, Note string // Use: fitted, checked or empty
@@ -217,7 +217,7 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 			}
 			oneOf(&e.Finding, known...)(n, path)
 		}},
-		{"is", false, oneOf(&e.Is, "present", "absent")},
+		{"is", false, oneOf(&e.Is, "present", "absent", "possible", "occurred")},
 		{"order", false, func(n *yaml.Node, path string) {
 			for i, item := range r.list(n, path, "a list of paths") {
 				e.Order = append(e.Order, knownPath(item, fmt.Sprintf("%s[%d]", path, i)))

@@ -240,7 +240,7 @@ func expectSchema(at object) object {
 		"path": text, "metric": object{"type": "string"}, "at": at,
 		"minus": closed(object{"path": text, "metric": object{"type": "string"}}),
 		"value": quantity, "within": quantity, "min": quantity, "max": quantity,
-		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent"}},
+		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent", "possible", "occurred"}},
 		"order":  object{"type": "array", "minItems": 2, "items": text},
 		"source": text, "use": object{"enum": []string{"fitted", "checked"}}, "note": text, "known_miss": text,
 	})

@@ -11,35 +11,9 @@ import (
 	"gdisim/workload"
 )
 
-// findings gathers verdicts of a run, one per kind and grade.
-type findings struct{ list []result.Finding }
-
-func newFindings() *findings { return &findings{} }
-
-func (f *findings) add(k stage.Finding, g stage.Grade, at sim.Time) {
-	for i := range f.list {
-		if f.list[i].Finding == k && f.list[i].Grade == g {
-			f.list[i].Count++
-			return
-		}
-	}
-	t := advice[k]
-	f.list = append(f.list, result.Finding{Finding: k, Grade: g, Count: 1, First: at, Cause: t.cause, Avoid: t.avoid})
-}
-
-var advice = map[stage.Finding]struct{ cause, avoid string }{
-	stage.StaleDescriptor: {
-		"no fence orders the WQE's stores before the doorbell, in the memory where the queue lives",
-		"fence: gpu with queues in GPU memory, system with queues in host memory",
-	},
-	stage.Deadlock: {"initiators wait and nothing is left that could wake them", "see the path's error for who waits"},
-}
-
 // collect adds a run's measurements to the path's result.
 func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, background *workload.Group, rec *sim.Recorder, find *findings, fwd side, cost result.Cost, sms int) {
-	for _, f := range find.list {
-		r.finding(f)
-	}
+	r.out.Findings = find.into(r.out.Findings)
 	for k := stage.NoMetric; k < stage.MetricCount; k++ {
 		if s := run.Samples[k]; len(s) > 0 {
 			mt := result.Summarise(s)
@@ -86,16 +60,6 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 	r.out.Cost = c
 	value(stage.CPUCores, cores)
 	value(stage.SMCount, float64(sms))
-}
-
-func (r *runner) finding(f result.Finding) {
-	for i := range r.out.Findings {
-		if g := &r.out.Findings[i]; g.Finding == f.Finding && g.Grade == f.Grade {
-			g.Count += f.Count
-			return
-		}
-	}
-	r.out.Findings = append(r.out.Findings, f)
 }
 
 // key of a stage's row: a stage of another node is a row of its own.

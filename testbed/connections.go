@@ -68,7 +68,7 @@ func (r *runner) tourPass(p *plan) error {
 	if err != nil {
 		return err
 	}
-	find := newFindings()
+	find := &findings{}
 	m.env.Find = find.add
 	run := &workload.Run{Eng: m.env.Eng, Rec: rec}
 	if op := rec.Owner("background or warm-up"); op != 0 {
@@ -138,7 +138,7 @@ func (r *runner) tourPass(p *plan) error {
 		last = m.usage(run, fwd)
 	}
 	if n := run.Open(); n > 0 {
-		find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
+		find.add(m.env.Eng.Now(), stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: "initiators wait and nothing is left that could wake them"})
 		r.out.Err = fmt.Sprintf("deadlock at %v: %d initiators wait for what nothing will bring", m.env.Eng.Now(), n)
 	}
 	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))

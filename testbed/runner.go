@@ -453,9 +453,9 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if err != nil {
 		return err
 	}
-	find := newFindings()
+	find := &findings{}
 	m.env.Find = find.add
-	m.nics[0].Stale = func(at sim.Time) { find.add(stage.StaleDescriptor, stage.Occurred, at) }
+	m.nics[0].Find = find.add
 	fwd, err := r.side(m, p, 0, 1)
 	if err != nil {
 		return err
@@ -581,7 +581,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if n := run.Open(); n > 0 {
 		who := fmt.Sprintf("%d of %d initiators wait (%d doorbells rung)", n, p.fg.agents, m.nics[0].Doorbells)
 		if m.env.Eng.Pending() == 0 {
-			find.add(stage.Deadlock, stage.Occurred, m.env.Eng.Now())
+			find.add(m.env.Eng.Now(), stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: "initiators wait and nothing is left that could wake them"})
 			r.out.Err = fmt.Sprintf("deadlock at %v: %s and no event is left that could wake them", m.env.Eng.Now(), who)
 		} else {
 			r.out.Err = fmt.Sprintf("gave up at %v: %s and no message has ended for %d events", m.env.Eng.Now(), who, patience(p))

@@ -76,7 +76,7 @@ func (e *explainer) topics() []topic {
 		ts = append(ts, topic{m.String(), func() error { e.metric(m); return nil }})
 	}
 	for f := stage.Finding(1); f < stage.FindingCount; f++ {
-		ts = append(ts, topic{f.String(), func() error { e.para("finding ", f.String(), f.Text()); return nil }})
+		ts = append(ts, topic{f.String(), func() error { e.para("finding ", f.String(), f.Text()+"; avoid: "+f.Avoid()); return nil }})
 	}
 	for _, s := range scenarios.Stacks() {
 		ts = append(ts, topic{s.Name, func() error { return e.stackTopic(s) }})

@@ -271,6 +271,9 @@ func findingLine(f *result.Finding) string {
 	if f.Grade == stage.Occurred {
 		s += ", first at " + micro(sim.Duration(f.First)) + " us"
 	}
+	if f.Where != "" {
+		s += ", " + f.Where
+	}
 	if f.Cause != "" {
 		s += ": " + f.Cause
 	}

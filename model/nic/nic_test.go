@@ -8,6 +8,7 @@ import (
 	"gdisim/model/nic"
 	"gdisim/model/pcie"
 	"gdisim/sim"
+	"gdisim/stage"
 
 	"pgregory.net/rapid"
 )
@@ -403,7 +404,7 @@ func TestStale(t *testing.T) {
 		r := build(t, nicConfig(), false)
 		q, _ := r.qp(t, 0, pcie.GPU)
 		stale := 0
-		r.nics[0].Stale = func(sim.Time) { stale++ }
+		r.nics[0].Find = func(sim.Time, stage.Hazard) { stale++ }
 		b := r.bus[0]
 		visible := sim.Time(0)
 		if late { // when the WQE is at the NIC already

@@ -94,7 +94,10 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		p.ringer = newRinger(p)
 	}
 	if !cfg.Ordered() && env.Find != nil {
-		env.Find(stage.StaleDescriptor, stage.Possible, 0)
+		env.Find(0, stage.Hazard{
+			Finding: stage.StaleDescriptor, Grade: stage.Possible, Node: node, Queue: -1, Index: -1,
+			Cause: "no fence orders the WQE's stores before the doorbell, in the memory where the queue lives",
+		})
 	}
 	return p, nil
 }

@@ -52,7 +52,7 @@ type Env struct {
 	InlineLimit int64
 	BlueFlame   int64 // largest WQE that the NIC's BlueFlame buffer takes
 	// Find reports a finding; nil if nobody asks.
-	Find func(f stage.Finding, g stage.Grade, at sim.Time)
+	Find func(at sim.Time, h stage.Hazard)
 }
 
 // Client is told what a Thread has finished, at the moment it has.

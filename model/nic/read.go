@@ -1,0 +1,62 @@
+package nic
+
+import (
+	"gdisim/model/fabric"
+	"gdisim/model/pcie"
+	"gdisim/sim"
+)
+
+type readDone struct{ *peer }
+
+// Done has data for a READ response at the responder; the response passes its
+// transmit pipeline.
+func (r readDone) Done(pk uint32, c sim.Cause) {
+	n, src := r.local, r.remote
+	now := n.eng.Now()
+	end := max(now.Add(n.cfg.TxLatency.Draw(n.rng)), n.lastTx)
+	n.lastTx = end
+	src.pkts[pk].cause = n.rec.Span(c, n.kind.tx, now, end, 0)
+	n.eng.At(end, r.hRespond, pk)
+}
+
+type respond struct{ *peer }
+
+// Handle puts a READ response on the wire.
+func (r respond) Handle(pk uint32) {
+	n, src := r.local, r.remote
+	p := &src.pkts[pk]
+	n.net.Send(n.node, src.node, fabric.ReadResponse, p.bytes, false, p.cause, responseArrived{src.peers[n.node]}, pk)
+}
+
+type responseArrived struct{ *peer }
+
+// Done has a READ response at the requester's port.
+func (r responseArrived) Done(pk uint32, c sim.Cause) {
+	n := r.local
+	now := n.eng.Now()
+	end := max(now.Add(n.cfg.RxLatency.Draw(n.rng)), n.lastRx)
+	n.lastRx = end
+	n.pkts[pk].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
+	n.eng.At(end, r.hRead, pk)
+}
+
+type responseReceived struct{ *peer }
+
+// Handle writes a READ response to where the data was wanted.
+func (r responseReceived) Handle(pk uint32) {
+	n := r.local
+	p := &n.pkts[pk]
+	n.bus.Write(pcie.NIC, n.msgs[p.msg].wqe.Local, p.bytes, p.cause, n.kind.deliver, readLanded{n}, pk)
+}
+
+type readLanded struct{ *NIC }
+
+// Done has a READ response in memory; the last one completes the READ.
+func (r readLanded) Done(pk uint32, c sim.Cause) {
+	n := r.NIC
+	p := n.pkts[pk]
+	n.freePkt(pk)
+	if p.last {
+		n.complete(p.msg, c)
+	}
+}
