@@ -18,6 +18,9 @@ import (
 // errOtherBackend is why a path with GPU threads is not measured.
 var errOtherBackend = errors.New("a GPU rings the doorbell on this path, and this build drives the NIC from a CPU thread only: nothing was measured")
 
+// errStep is why a step without messages is not measured here.
+var errStep = fmt.Errorf("no step without a message: %w", errOtherBackend)
+
 // bench measures paths against a target.
 type bench struct {
 	o        *Options
@@ -57,6 +60,9 @@ const few = 200
 // path measures one path. On error, what was measured until then is returned.
 func (b *bench) path(ctx context.Context, c *scenarios.Config) (result.Path, error) {
 	p := result.Path{Stack: Stack}
+	if scenarios.IsStep(c.Enum("workload.kind")) {
+		return p, errStep
+	}
 	if c.Enum("path.protocol") != "cpu-proxy" {
 		return p, errOtherBackend
 	}

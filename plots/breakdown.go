@@ -80,7 +80,7 @@ func breakdownMetric(all []run, o Options) (stage.Metric, error) {
 		}
 		return o.Metric, nil
 	}
-	for _, m := range []stage.Metric{stage.PutCompletion, stage.Get, stage.Loaded, stage.OneWay, stage.RTT, stage.Issue} {
+	for _, m := range []stage.Metric{stage.PutCompletion, stage.Get, stage.Latency, stage.OneWay, stage.RTT, stage.Issue} {
 		if has(m) {
 			return m, nil
 		}

@@ -215,7 +215,7 @@ func (k *key) isBytes() bool {
 
 // preferred picks a metric of time that the runs have: of whole messages first.
 func preferred(all []run) (stage.Metric, bool) {
-	for _, m := range []stage.Metric{stage.PutCompletion, stage.Get, stage.Loaded, stage.OneWay, stage.RTT, stage.Issue} {
+	for _, m := range []stage.Metric{stage.PutCompletion, stage.Get, stage.Latency, stage.OneWay, stage.RTT, stage.Issue} {
 		if slices.ContainsFunc(all, func(r run) bool { return r.path.Metric(m) != nil }) {
 			return m, true
 		}

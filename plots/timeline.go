@@ -34,7 +34,7 @@ func drawTimeline(rs []*result.Result, o Options) (*Figure, error) {
 	all := runs(rs)
 	metrics := []stage.Metric{o.Metric}
 	if o.Metric == stage.NoMetric {
-		metrics = []stage.Metric{stage.PutCompletion, stage.Get, stage.Loaded, stage.OneWay, stage.RTT, stage.Issue}
+		metrics = []stage.Metric{stage.PutCompletion, stage.Get, stage.Latency, stage.OneWay, stage.RTT, stage.Issue}
 	}
 	for _, m := range metrics {
 		for _, r := range all {

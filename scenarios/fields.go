@@ -21,6 +21,7 @@ type Field struct {
 	Pow2     bool     // a power of two (Bytes)
 	Dist     bool     // may be a distribution (Duration and Cost)
 	List     bool     // one, a list, or {from, to, factor}: makes points
+	Kinds    []string // workload kinds that use it (workload.*); nil: those that send messages
 	Text     string   // one line: what it is
 	Used     string   // who uses it: "model/gpu"
 }
@@ -63,21 +64,21 @@ var scenarioFields = []Field{
 	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
 
 	{
-		Key: "workload.kind", Kind: Enum, Enum: []string{"put", "put-signal", "get", "ping-pong", "stream"},
+		Key: "workload.kind", Kind: Enum, Enum: slices.Concat(messageKinds, stepKinds), Kinds: anyKind,
 		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
-		Text:  "what the GPUs do", Used: "workload",
+		Text:  "what the GPUs do: send messages over paths, or one step over and over (no NIC)", Used: "workload",
 	},
 	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Text: "payload of a message", Used: "workload"},
 	{Key: "workload.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs that post, each on an SM of its own", Used: "workload"},
 	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
 	{Key: "workload.outstanding", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "messages in flight for each initiator", Used: "workload"},
 	{Key: "workload.wqes_per_doorbell", Kind: Count, Default: "1", Min: "1", Max: "4096", Text: "WQEs that one doorbell announces", Used: "workload"},
-	{Key: "workload.iterations", Kind: Count, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages of each initiator", Used: "workload"},
-	{Key: "workload.warmup", Kind: Count, Default: "100", Max: "100000000", Text: "messages of each initiator before measuring", Used: "workload"},
+	{Key: "workload.iterations", Kind: Count, Kinds: anyKind, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages or steps of each initiator", Used: "workload"},
+	{Key: "workload.warmup", Kind: Count, Kinds: anyKind, Default: "100", Max: "100000000", Text: "messages or steps of each initiator before measuring", Used: "workload"},
 	{Key: "workload.connections", Kind: Count, Optional: true, Min: "1", Max: "131072", Text: "active connections of a sending NIC, which its initiators share out and visit in turn; absent: a queue stays with its thread", Used: "testbed"},
 	{Key: "workload.writes_per_visit", Kind: Count, Default: "32", Min: "1", Max: "1048576", Text: "messages to one connection before the next is visited", Used: "workload"},
 	{Key: "workload.direction", Kind: Enum, Enum: []string{"send", "receive", "both"}, Default: "send", Text: "with connections: node 0 sends to all others, all others send to it, or every node sends to every other", Used: "testbed"},
-	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: []string{"stream"}, Text: "load beside the measured messages; none where absent", Used: "workload"},
+	{Key: "workload.background.kind", Kind: Enum, Optional: true, Enum: slices.Concat([]string{"stream"}, backgroundKinds), Kinds: slices.Concat(messageKinds, loadedKinds), Text: "load beside what is measured; stream beside messages, the others beside steps; none where absent", Used: "workload"},
 	{Key: "workload.background.bytes", Kind: Bytes, Optional: true, Min: "1B", Max: "1GiB", Text: "payload of a background message; absent: as the measured messages", Used: "workload"},
 	{Key: "workload.background.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs of the background load", Used: "workload"},
 	{Key: "workload.background.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each background CTA", Used: "workload"},
@@ -101,7 +102,7 @@ type table struct {
 // fieldTable builds the table once. It is never changed afterwards.
 var fieldTable = sync.OnceValue(func() *table {
 	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
-	t.fields = append(slices.Clone(scenarioFields), modelFields...)
+	t.fields = slices.Concat(scenarioFields, stepFields, modelFields)
 	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
 	for i := range t.fields {
 		f := &t.fields[i]

@@ -29,6 +29,8 @@ var modelFields = []Field{
 	{Key: "hardware.gpu.fence.release_gpu.far", Kind: Cost, Dist: true, Text: "the same, lines in the far half of the L2", Used: "model/gpu"},
 	{Key: "hardware.gpu.fence.release_system", Kind: Cost, Dist: true, Text: "release at system scope with an idle PCIe edge", Used: "model/gpu"},
 	{Key: "hardware.gpu.fence.system_stores", Kind: Cost, Dist: true, Text: "what it costs more with the thread's own stores outstanding", Used: "model/gpu"},
+	{Key: "hardware.gpu.fence.idle", Kind: Cost, Dist: true, Optional: true, Text: "release at GPU scope with nothing stored since the last; absent: as any other", Used: "model/gpu"},
+	{Key: "hardware.gpu.fence.host_stores", Kind: Cost, Dist: true, Default: "0ns", Text: "what a release at system scope costs more with the thread's stores to host memory outstanding (steps)", Used: "testbed"},
 	{Key: "hardware.gpu.fence.full_extra", Kind: Cost, Dist: true, Text: "full fence over a release of the same scope", Used: "model/gpu"},
 	{Key: "hardware.gpu.fence.cta", Kind: Cost, Dist: true, Default: "11cy", Text: "fence at CTA scope", Used: "model/gpu"},
 	{Key: "hardware.gpu.atomic_interval", Kind: Cost, Dist: true, Default: "14cy", Text: "atomics on one address follow each other", Used: "model/gpu"},

@@ -157,7 +157,8 @@ type reader struct {
 	*loader
 	*document
 	s         *Scenario
-	broken    bool // a profile or stack is unusable: do not report what it lacks
+	broken    bool                  // a profile or stack is unusable: do not report what it lacks
+	workload  map[string]*yaml.Node // where the scenario gives the workload's keys
 	sweepNode *yaml.Node
 }
 
@@ -167,7 +168,7 @@ func parseScenario(file string, src []byte, opts []Option, sets []string) (*Scen
 	s := &Scenario{File: file, Digest: hex.EncodeToString(sum[:]), Seed: 1, src: src, opts: opts, setArgs: sets, base: map[string]value{}}
 	base := strings.TrimPrefix(strings.TrimPrefix(filepath.Base(file), "example:"), "check:")
 	s.Name = strings.TrimSuffix(base, ".yaml")
-	r := &reader{loader: l, document: l.document(file), s: s}
+	r := &reader{loader: l, document: l.document(file), s: s, workload: map[string]*yaml.Node{}}
 	if root := r.root(src); root != nil {
 		r.scenario(root)
 	}
@@ -190,7 +191,7 @@ func (r *reader) scenario(root *yaml.Node) {
 		section("cluster"),
 		section("host"),
 		{"workload", true, func(n *yaml.Node, path string) { workload = n; r.fields(n, path, "workload", r.setBase) }},
-		{"paths", true, func(n *yaml.Node, path string) { paths = n; r.paths(n, path) }},
+		{"paths", false, func(n *yaml.Node, path string) { paths = n; r.paths(n, path) }},
 		{"sweep", false, r.sweep},
 		{"faults", false, func(n *yaml.Node, path string) {
 			if len(r.list(n, path, "a list")) > 0 {
@@ -201,10 +202,12 @@ func (r *reader) scenario(root *yaml.Node) {
 		{"expect", false, func(n *yaml.Node, _ string) { expect = n }},
 	})
 	r.sortAxes()
+	r.stepPath(root, paths)
 	for _, set := range r.s.setArgs {
 		r.set(set)
 	}
 	r.checkSize()
+	r.unused()
 	r.complete(hardware, paths, workload)
 	if expect != nil {
 		r.expectations(expect, "expect")
@@ -216,6 +219,9 @@ func (r *reader) setBase(f *Field, n *yaml.Node, path string) {
 	if old, dup := r.s.base[f.Key]; dup && old.origin == "scenario" || r.hasAxis(f.Key) {
 		r.problem(n, path, "", "duplicate key")
 		return
+	}
+	if f.Section() == "workload" {
+		r.workload[f.Key] = n
 	}
 	if f.List && n.Kind != yaml.ScalarNode {
 		r.axis(f.Key, "", f, n, path)
@@ -379,7 +385,11 @@ func (r *reader) complete(hardware, paths, workload *yaml.Node) {
 	if workload == nil || workload.Kind != yaml.MappingNode {
 		return
 	}
+	kinds := r.kinds()
 	for _, key := range missing("workload", in(r.s.base, sets)) {
+		if f := fieldTable().byKey[key]; kinds != nil && !slices.ContainsFunc(kinds, f.usedBy) {
+			continue
+		}
 		if name := strings.TrimPrefix(key, "workload."); !hasKey(workload, name) { // a bad value was reported
 			r.problem(workload, "workload", fieldTable().byKey[key].want(), "key %q is missing", name)
 		}
@@ -388,7 +398,7 @@ func (r *reader) complete(hardware, paths, workload *yaml.Node) {
 	has := in(r.s.base, sets)
 	for _, f := range fieldTable().fields {
 		if strings.HasPrefix(f.Key, background) && has(f.Key) && !has(background+"kind") {
-			r.problem(workload, "workload.background", "kind: stream", "key \"kind\" is missing")
+			r.problem(workload, "workload.background", "kind: "+backgroundOf(kinds), "key \"kind\" is missing")
 			break
 		}
 	}

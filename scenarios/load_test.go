@@ -485,7 +485,11 @@ func FuzzParse(f *testing.F) {
 		for i := range s.Paths {
 			c := s.Config(n-1, i)
 			for _, fd := range fieldTable().fields {
-				if !c.Has(fd.Key) && !fd.Optional {
+				used := fd.Section() != "workload" || fd.usedBy(c.Enum("workload.kind"))
+				if fd.Section() == "path" && s.Paths[i].Stack == "" {
+					used = false
+				}
+				if used && !c.Has(fd.Key) && !fd.Optional {
 					t.Errorf("%s has no value", fd.Key)
 				}
 			}

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdisim/stage"
@@ -30,7 +31,7 @@ workload: {kind: put, bytes: 8B}
 | ` + "`name`, `title`" + ` | of the scenario; the name is the file's where absent |
 | ` + "`hardware`" + ` | the platform's profile, and changes of it in ` + "`set`" + ` |
 | ` + "`cluster`, `host`, `workload`" + ` | sections, below |
-| ` + "`paths`" + ` | the stacks to compare, each with changes of its own in ` + "`set`" + ` |
+| ` + "`paths`" + ` | the stacks to compare, each with changes of its own in ` + "`set`" + `; none for a step that no stack takes part in |
 | ` + "`sweep`" + ` | keys with lists of values; every combination is a point, the first key slowest |
 | ` + "`faults`" + ` | known, but not available yet: only ` + "`[]`" + ` |
 | ` + "`expect`" + ` | what must come out; makes the file a test |
@@ -101,7 +102,7 @@ func Reference() []byte {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | value | default | what it is | used by |\n|---|---|---|---|---|\n", s.head)
 		for _, f := range fieldTable().fields {
 			if f.Section() == s.section {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", strings.TrimPrefix(f.Key, s.section+"."), f.notation(), f.fallback(), f.Text, f.Used)
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", strings.TrimPrefix(f.Key, s.section+"."), f.notation(), f.fallback(), f.Text+f.onlyFor(), f.Used)
 			}
 		}
 	}
@@ -155,5 +156,17 @@ func (f *Field) fallback() string {
 	case f.Section() == "path":
 		return "stack"
 	}
+	if f.Section() == "workload" && f.Kinds == nil {
+		return "required for messages"
+	}
 	return "required"
+}
+
+// onlyFor names the workload kinds that use the field, where it is not for
+// messages.
+func (f *Field) onlyFor() string {
+	if f.Kinds == nil || slices.Equal(f.Kinds, anyKind) {
+		return ""
+	}
+	return " (kind `" + strings.Join(f.Kinds, "`, `") + "`)"
 }

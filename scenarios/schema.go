@@ -70,7 +70,7 @@ func Schema() []byte {
 		"faults":   object{"type": "array", "maxItems": 0},
 		"expect":   object{"type": "array", "items": expectSchema(open)},
 		"seed":     object{"type": "integer", "minimum": 0},
-	}, "gdisim", "hardware", "paths", "workload")
+	}, "gdisim", "hardware", "workload")
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "gdisim scenario"
 	root["definitions"] = defs

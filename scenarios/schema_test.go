@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,22 +83,18 @@ func TestSchemaOfEveryField(t *testing.T) {
 			case "path":
 				path = "{name: gda, stack: ./gda.yaml, set: {" + key + ": " + text + "}}"
 			default:
-				rest = section + ": {" + key + ": " + text
-				if strings.HasPrefix(key, "background.") && key != "background.kind" {
-					rest += ", background.kind: stream"
-				}
-				if section == "workload" && key != "kind" {
-					rest += ", kind: put"
-				}
-				if section == "workload" && key != "bytes" {
-					rest += ", bytes: 8B"
-				}
-				rest += "}\n"
+				rest = section + ": {" + key + ": " + text + "}\n"
 			}
-			if section != "workload" {
+			kind := "put"
+			if section == "workload" {
+				kind, rest = workloadWith(t, &f, text)
+			} else {
 				rest += "workload: {kind: put, bytes: 8B}\n"
 			}
-			src := "gdisim: v1\nhardware: " + hardware + "\npaths: [" + path + "]\n" + rest
+			if !IsStep(kind) || slices.Contains(stackKinds, kind) {
+				rest = "paths: [" + path + "]\n" + rest
+			}
+			src := "gdisim: v1\nhardware: " + hardware + "\n" + rest
 			_, loadErr := Parse("f", []byte(src), testFiles(t, nil))
 			var doc any
 			if err := yaml.Unmarshal([]byte(src), &doc); err != nil {
@@ -109,4 +106,29 @@ func TestSchemaOfEveryField(t *testing.T) {
 			}
 		}
 	}
+}
+
+// workloadWith is a workload section with a value of field f, of a kind that
+// uses it and with whatever else the kind needs.
+func workloadWith(t *testing.T, f *Field, text string) (kind, section string) {
+	kind = f.users()[0]
+	if f.Key == "workload.kind" && slices.Contains(f.Enum, text) {
+		kind = text
+	}
+	if f.Key == "workload.background.kind" && slices.Contains(backgroundKinds, text) {
+		kind = loadedKinds[0]
+	}
+	keys := map[string]string{"workload.kind": kind, f.Key: text}
+	for _, key := range missing("workload", func(key string) bool { return keys[key] != "" }) {
+		if m := fieldTable().byKey[key]; m.usedBy(kind) {
+			keys[key] = sample(t, m)
+		}
+	}
+	if strings.HasPrefix(f.Key, "workload.background.") && keys["workload.background.kind"] == "" {
+		keys["workload.background.kind"] = backgroundOf([]string{kind})
+	}
+	for key, text := range keys {
+		section += ", " + strings.TrimPrefix(key, "workload.") + ": " + text
+	}
+	return kind, "workload: {" + section[2:] + "}\n"
 }

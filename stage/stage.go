@@ -146,7 +146,7 @@ const (
 	OneWay
 	RTT
 	Get
-	Loaded // latency of one message of a stream
+	Latency // of one message of a stream, or of one step
 	MessageRate
 	Goodput
 	BackgroundRate
@@ -166,7 +166,7 @@ var metrics = [MetricCount]metricEntry{
 	OneWay:         {"one-way", "time", "from the call until the destination's poller sees the data"},
 	RTT:            {"rtt", "time", "ping-pong by the stack's own notification, request and reply"},
 	Get:            {"get", "time", "from the call until the data is in the initiator's memory and seen there"},
-	Loaded:         {"latency", "time", "of one message of a stream, from the call until its completion is known"},
+	Latency:        {"latency", "time", "of one message of a stream, from the call until its completion is known; of one step, from its begin until the one that takes it goes on"},
 	MessageRate:    {"message-rate", "Mmsg/s", "messages completed per second"},
 	Goodput:        {"goodput", "GB/s", "payload bytes completed per second (1 GB = 1e9 B)"},
 	BackgroundRate: {"background-rate", "Mmsg/s", "messages per second carried by the background load during the measurement"},

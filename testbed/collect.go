@@ -14,16 +14,7 @@ import (
 // collect adds a run's measurements to the path's result.
 func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, background *workload.Group, rec *sim.Recorder, find *findings, fwd side, cost result.Cost, sms int) {
 	r.out.Findings = find.into(r.out.Findings)
-	for k := stage.NoMetric; k < stage.MetricCount; k++ {
-		if s := run.Samples[k]; len(s) > 0 {
-			mt := result.Summarise(s)
-			mt.Metric = k
-			r.out.Metrics = append(r.out.Metrics, mt)
-			if rec != nil {
-				r.breakdowns(k, rec)
-			}
-		}
-	}
+	r.samples(run, rec)
 	value := func(k stage.Metric, v float64) {
 		r.rates = append(r.rates, result.Metric{Metric: k, Value: v})
 	}
@@ -60,6 +51,20 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 	r.out.Cost = c
 	value(stage.CPUCores, cores)
 	value(stage.SMCount, float64(sms))
+}
+
+// samples adds the distributions of times that a run measured.
+func (r *runner) samples(run *workload.Run, rec *sim.Recorder) {
+	for k := stage.NoMetric; k < stage.MetricCount; k++ {
+		if s := run.Samples[k]; len(s) > 0 {
+			mt := result.Summarise(s)
+			mt.Metric = k
+			r.out.Metrics = append(r.out.Metrics, mt)
+			if rec != nil {
+				r.breakdowns(k, rec)
+			}
+		}
+	}
 }
 
 // key of a stage's row: a stage of another node is a row of its own.

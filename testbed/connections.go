@@ -77,7 +77,7 @@ func (r *runner) tourPass(p *plan) error {
 	t := &p.tours
 	nodes := len(m.nics)
 	links := t.links(nodes)
-	group := workload.NewGroup(run, stage.Loaded, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
+	group := workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
 	others := workload.NewGroup(run, stage.NoMetric, 1)
 	ctas := (p.fg.agents + p.fg.perCTA - 1) / p.fg.perCTA
 	var fwd side

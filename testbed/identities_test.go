@@ -97,7 +97,7 @@ func TestLittlesLaw(t *testing.T) {
 			}
 			for _, p := range paths(t, s) {
 				rate := metric(t, &p, stage.MessageRate).Value * 1e6
-				latency := metric(t, &p, stage.Loaded).Mean.Seconds()
+				latency := metric(t, &p, stage.Latency).Mean.Seconds()
 				// A thread that posts more slowly than messages complete never
 				// fills a wide window.
 				full := window*threads <= 4 || p.Stack == "mini-proxy-tuned"

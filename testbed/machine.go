@@ -182,7 +182,12 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 	hz := c.Hz("hardware.gpu.sm_clock")
 	cost := func(key string) sim.Delay { return priced(c.Cost("hardware.gpu."+key), hz) }
 	half := "." + c.Enum("hardware.gpu.placement")
+	idle := "fence.release_gpu" + half
+	if c.Has("hardware.gpu.fence.idle") {
+		idle = "fence.idle"
+	}
 	return &gpu.Config{
+		ReleaseIdle: cost(idle), HostStores: cost("fence.host_stores"),
 		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
 		Build: cost("build"), AtomicInterval: cost("atomic_interval"), FenceCTA: cost("fence.cta"), ReadOnlyHit: cost("nc_hit"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),

@@ -139,7 +139,7 @@ func TestLittleProxies(t *testing.T) {
 		const window, threads = 16, 8
 		s := scene{paths: []string{stack}, workload: fmt.Sprintf("{kind: stream, bytes: 8B, outstanding: %d, initiators: {ctas: %d}, iterations: 3000, warmup: 500}", window, threads)}
 		p := paths(t, s)[0]
-		latency := metric(t, &p, stage.Loaded).Mean.Seconds()
+		latency := metric(t, &p, stage.Latency).Mean.Seconds()
 		rate := metric(t, &p, stage.MessageRate).Value * 1e6
 		if got := latency * rate / (window * threads); math.Abs(got-1) > 0.03 {
 			t.Errorf("%s: latency x rate / window = %.3f, want 1", stack, got)

@@ -340,6 +340,12 @@ func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, err
 
 // run measures the path and assembles its part of the result.
 func (r *runner) run() (result.Path, error) {
+	if kind := r.cfg.Enum("workload.kind"); scenarios.IsStep(kind) {
+		if err := r.steps(kind); err != nil {
+			return r.out, err
+		}
+		return r.finish(), nil
+	}
 	p, err := r.plan()
 	if err != nil {
 		return r.out, err
@@ -366,6 +372,11 @@ func (r *runner) run() (result.Path, error) {
 			return r.out, err
 		}
 	}
+	return r.finish(), nil
+}
+
+// finish adds the rates to the result, and the parameters that were read.
+func (r *runner) finish() result.Path {
 	r.out.Metrics = append(r.out.Metrics, r.rates...)
 	if keys := r.cfg.Ignored(); len(keys) > 0 {
 		r.note(r.name + ": set, but without effect here: " + strings.Join(keys, ", "))
@@ -373,7 +384,7 @@ func (r *runner) run() (result.Path, error) {
 	for _, u := range r.cfg.Used() {
 		r.out.Params = append(r.out.Params, result.Param{Key: u.Key, Value: u.Value, Unit: u.Unit, Source: u.Source, Kind: u.Kind})
 	}
-	return r.out, nil
+	return r.out
 }
 
 func (p *plan) describe() string {
@@ -512,7 +523,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	metric := stage.PutCompletion
 	switch {
 	case p.kind == "stream":
-		group = workload.NewGroup(run, stage.Loaded, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
+		group = workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
 		for i := range p.fg.agents {
 			c := workload.NewStream(group, p.iterations, p.warmup, p.window)
 			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), i, p.foregroundQueue(i), c)

@@ -19,7 +19,10 @@ type usage struct {
 }
 
 func (m *machine) usage(run *workload.Run, fwd side) usage {
-	u := usage{at: m.env.Eng.Now(), messages: run.Messages, busy: fwd.busy(), doorbells: m.nics[0].Doorbells, wqeFetches: m.nics[0].WQEFetches}
+	u := usage{at: m.env.Eng.Now(), messages: run.Messages, doorbells: m.nics[0].Doorbells, wqeFetches: m.nics[0].WQEFetches}
+	if fwd != nil { // a step has no path
+		u.busy = fwd.busy()
+	}
 	add := func(name string, packets int, bytes int64, busy sim.Duration) {
 		u.links = append(u.links, result.Link{Name: name, TLPs: packets, Bytes: bytes})
 		u.linkBusy = append(u.linkBusy, busy)

@@ -46,7 +46,7 @@ func metric(t *testing.T, p *result.Path, m stage.Metric) result.Metric {
 
 // TestMetricsOfKinds: a workload measures what its kind defines, and no more.
 func TestMetricsOfKinds(t *testing.T) {
-	times := []stage.Metric{stage.Issue, stage.PutCompletion, stage.OneWay, stage.RTT, stage.Get, stage.Loaded}
+	times := []stage.Metric{stage.Issue, stage.PutCompletion, stage.OneWay, stage.RTT, stage.Get, stage.Latency}
 	for kind, want := range map[string][]bool{
 		"put":        {true, true, true, true, false, false},
 		"put-signal": {true, true, true, true, false, false},
@@ -111,7 +111,7 @@ func TestStreamRate(t *testing.T) {
 func TestWindowOfOne(t *testing.T) {
 	for _, path := range []string{"mini-gda", "mini-proxy-tuned"} {
 		p := run(t, path, "{kind: stream, bytes: 8B, iterations: 1000, warmup: 100, outstanding: 1}")
-		rate, mean := metric(t, p, stage.MessageRate).Value*1e6, metric(t, p, stage.Loaded).Mean
+		rate, mean := metric(t, p, stage.MessageRate).Value*1e6, metric(t, p, stage.Latency).Mean
 		if got := rate * mean.Seconds(); got < 0.99 || got > 1.01 {
 			t.Errorf("%s: %v messages of %v outstanding", path, got, mean)
 		}

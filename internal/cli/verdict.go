@@ -39,7 +39,7 @@ func telling(ms []stage.Metric) []stage.Metric {
 	var out []stage.Metric
 	for _, m := range ms {
 		switch m {
-		case stage.PutCompletion, stage.RTT, stage.Get, stage.Loaded:
+		case stage.PutCompletion, stage.RTT, stage.Get, stage.Latency:
 			out = append(out, m)
 		}
 	}

@@ -1,0 +1,93 @@
+package scenarios
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// kinds returns the workload kinds of the scenario's points; none where the kind
+// is missing or was refused.
+func (r *reader) kinds() []string {
+	const key = "workload.kind"
+	for _, sets := range r.s.sets {
+		if v, ok := sets[key]; ok {
+			return []string{v.text}
+		}
+	}
+	var words []string
+	for _, a := range r.s.axes {
+		if a.field.Key == key {
+			for _, v := range a.values {
+				words = append(words, v.text)
+			}
+		}
+	}
+	if v, ok := r.s.base[key]; ok && words == nil {
+		words = append(words, v.text)
+	}
+	return words
+}
+
+// stepPath gives a scenario of steps that no stack takes part in its one path,
+// named after the kind, and reports paths that are too many or too few.
+func (r *reader) stepPath(root, paths *yaml.Node) {
+	kinds := r.kinds()
+	stackless := func(k string) bool { return IsStep(k) && !slices.Contains(stackKinds, k) }
+	switch {
+	case kinds == nil && paths == nil: // the kind is reported; the paths may not be missing
+	case paths == nil && slices.ContainsFunc(kinds, func(k string) bool { return !stackless(k) }):
+		r.problem(root, "", "", "key \"paths\" is missing")
+	case paths == nil:
+		r.s.Paths = append(r.s.Paths, PathRef{Name: kinds[0]})
+		r.s.ofPath = append(r.s.ofPath, map[string]value{})
+		r.s.sets = append(r.s.sets, map[string]value{})
+	case slices.ContainsFunc(kinds, stackless):
+		r.problem(paths, "paths", "no paths", "kind %s is a step that no stack takes part in", kinds[slices.IndexFunc(kinds, stackless)])
+	}
+}
+
+// unused reports keys of the workload that none of its kinds reads.
+func (r *reader) unused() {
+	kinds := r.kinds()
+	if kinds == nil {
+		return
+	}
+	report := func(d *document, n *yaml.Node, key string) {
+		f := fieldTable().byKey[key]
+		if f.Section() == "workload" && !slices.ContainsFunc(kinds, f.usedBy) {
+			d.problem(n, key, "kind "+strings.Join(f.users(), ", "), "is not a key of kind %s", strings.Join(kinds, ", "))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.workload)) {
+		report(r.document, r.workload[key], key)
+	}
+	for _, a := range r.s.axes {
+		report(r.document, &yaml.Node{Line: a.line, Column: a.col}, a.field.Key)
+	}
+	if len(r.s.sets) > 0 {
+		d := *r.document
+		d.file, d.at = "--set", false
+		for _, key := range slices.Sorted(maps.Keys(r.s.sets[0])) {
+			report(&d, nil, key)
+		}
+	}
+}
+
+// users are the kinds that read a workload's field.
+func (f *Field) users() []string {
+	if f.Kinds == nil {
+		return messageKinds
+	}
+	return f.Kinds
+}
+
+// backgroundOf is an example of a load beside one of the kinds.
+func backgroundOf(kinds []string) string {
+	if slices.ContainsFunc(kinds, IsStep) && len(backgroundKinds) > 0 {
+		return backgroundKinds[0]
+	}
+	return "stream"
+}

@@ -1,0 +1,141 @@
+package testbed
+
+import (
+	"fmt"
+
+	"gdisim/model/gpu"
+	"gdisim/model/path"
+	"gdisim/result"
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/workload"
+)
+
+// step is what a workload kind without messages runs: who repeats which
+// operation on node 0.
+type step struct {
+	title  string               // one line, as result.Path has it
+	metric stage.Metric         // of one operation
+	agents []workload.Operation // each repeated by a loop of its own
+	window int                  // operations that an agent has under way; 0 is 1
+	bytes  int64                // of one operation, for goodput; 0: it moves no payload
+	rate   bool                 // operations per second are of interest
+	cores  float64              // CPU cores kept busy
+	sms    int                  // SMs kept busy
+	load   func()               // starts the background; nil: none
+}
+
+// bench is the machine that a step is set up on: node 0 of a cluster that
+// carries no messages.
+type bench struct {
+	*runner
+	m    *machine
+	node *path.Node
+	run  *workload.Run
+}
+
+// kind records the spans of a stage on the node.
+func (b *bench) kind(s stage.Stage) sim.Kind {
+	return sim.Kind{Stage: uint8(s), Lane: uint8(s.Lane())}
+}
+
+// sm returns a new SM of the node.
+func (b *bench) sm() *gpu.SM { return gpu.NewSM(b.node.GPU, b.node.Rand) }
+
+// step sets a kind up. Each kind is a file of its own.
+func (b *bench) step(kind string) (*step, error) {
+	switch kind {
+	case "fence":
+		return b.fence()
+	}
+	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
+}
+
+// steps runs a scenario's step workload.
+func (r *runner) steps(kind string) error {
+	var rec *sim.Recorder
+	if r.breakdown {
+		rec = sim.NewRecorder()
+	}
+	m, err := r.build(rec)
+	if err != nil {
+		return err
+	}
+	c := r.cfg
+	run := &workload.Run{Eng: m.env.Eng, Rec: rec}
+	if op := rec.Owner("background or warm-up"); op != 0 {
+		run.Owner = sim.Cause{Op: op}
+	}
+	b := &bench{runner: r, m: m, node: m.env.Nodes[0], run: run}
+	s, err := b.step(kind)
+	if err != nil {
+		return err
+	}
+	r.out.Workload = s.title
+	iterations := c.Count("workload.iterations")
+	group := workload.NewGroup(run, s.metric, max(1, len(s.agents)*iterations/recordedOps))
+	window := max(1, s.window)
+	pause, rng := c.Delay("workload.pause"), m.rands.Stream("pause")
+	loops := make([]*workload.Loop, len(s.agents))
+	for i, op := range s.agents {
+		loops[i] = workload.NewLoop(group, op, iterations, c.Count("workload.warmup"), window, pause, rng)
+	}
+	var sink result.TraceSink
+	if r.trace != nil && rec != nil {
+		if sink = r.trace(kind); sink != nil {
+			m.watchCredits(sink)
+		}
+	}
+	first := m.usage(run, nil)
+	var last usage
+	run.OnMeasure = func() { first = m.usage(run, nil) }
+	run.OnEnd = func() { last = m.usage(run, nil) }
+	if s.load != nil {
+		s.load()
+	}
+	for _, l := range loops {
+		l.Start()
+	}
+	const patience = 20_000_000
+	if err := r.drive(m.env.Eng, run, patience); err != nil {
+		return err
+	}
+	r.counts.messages += run.Messages
+	r.counts.events += m.env.Eng.Executed()
+	if last.links == nil { // it did not finish
+		last = m.usage(run, nil)
+	}
+	if n := run.Open(); n > 0 {
+		who := fmt.Sprintf("%d of %d initiators wait", n, len(s.agents))
+		if m.env.Eng.Pending() == 0 {
+			var find findings
+			find.add(m.env.Eng.Now(), stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: "initiators wait and nothing is left that could wake them"})
+			r.out.Findings = find.into(r.out.Findings)
+			r.out.Err = fmt.Sprintf("deadlock at %v: %s and no event is left that could wake them", m.env.Eng.Now(), who)
+		} else {
+			r.out.Err = fmt.Sprintf("gave up at %v: %s and no step has ended for %d events", m.env.Eng.Now(), who, patience)
+		}
+	}
+	if sink != nil {
+		feedTrace(sink, rec)
+	}
+	r.samples(run, rec)
+	value := func(k stage.Metric, v float64) {
+		r.rates = append(r.rates, result.Metric{Metric: k, Value: v})
+	}
+	if n, w := group.Rate(); w > 0 {
+		rate := float64(n) / w.Seconds()
+		if s.rate {
+			value(stage.MessageRate, rate/1e6)
+		}
+		if s.bytes > 0 {
+			value(stage.Goodput, rate*float64(s.bytes)/1e9)
+		}
+	}
+	r.out.Cost = last.since(&first)
+	r.out.Cost.CPUCores, r.out.Cost.SMs = s.cores, s.sms
+	r.out.Cost.SMBusy = sim.Duration(s.sms) * r.out.Cost.Window
+	value(stage.CPUCores, s.cores)
+	value(stage.SMCount, float64(s.sms))
+	return nil
+}
