@@ -86,7 +86,7 @@ func (r resumed) Handle(slot uint32) {
 		r.prepare(slot)
 		return
 	}
-	r.Loop.measure(slot)
+	r.measure(slot)
 }
 
 func (l *Loop) measure(slot uint32) {
