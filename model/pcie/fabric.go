@@ -54,6 +54,21 @@ type Config struct {
 	CompletionCredits               int
 	Tags                            [units]int // outstanding read requests of a unit
 	Units                           [units]Timing
+	HostFar                         bool         // memory and CPU are across the sockets for both devices; not with class SYS
+	Redirect                        bool         // ACS: switches send peer traffic up to the root complex
+	IOMMU                           IOMMU        // what devices' requests meet there
+	OrderedWrite                    sim.Duration // the root complex takes ordered write TLPs so far apart; 0: as they come
+	ColdRead                        sim.Delay    // what a read of host memory costs more when the line is not in the LLC
+}
+
+// Access is one request of a unit to another.
+type Access struct {
+	From, To Unit
+	Write    bool
+	Bytes    int64
+	Addr     uint64 // in the target; an IOMMU looks at its page
+	Relaxed  bool   // the relaxed-ordering attribute: a write that need not wait for those before it
+	Cold     bool   // the target's lines are not in its LLC
 }
 
 // class of a TLP for flow control.
@@ -86,16 +101,21 @@ type pipe struct {
 type hop struct {
 	pipe    *pipe
 	latency []sim.Delay
+	root    bool // a device's request meets the root complex there
 }
 
 type txn struct {
 	kind     sim.Kind
 	class    uint8
 	write    bool
+	relaxed  bool
+	cold     bool
+	direct   bool // carries a translated address (ATS)
 	from, to Unit
 	at       int8  // hop whose link the TLP waits for or is on
 	tlps     int32 // on a link, in the present phase
 	bytes    int64
+	addr     uint64
 	onLink   int64 // the same, headers included
 	sampled  sim.Time
 	tail     sim.Time // when the last byte reaches the next hop
@@ -113,6 +133,8 @@ type Fabric struct {
 	rng     *rand.Rand
 	arrive  sim.HandlerID
 	routes  [units][units][]hop
+	direct  [units][units][]hop // of requests that carry translated addresses
+	root    root
 	pipes   []*pipe
 	txns    []txn
 	free    uint32
@@ -136,6 +158,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	}
 	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 1, 256)}
 	f.arrive = eng.Register(arrival{f})
+	f.root = newRoot(&f.cfg)
 	for u := range units {
 		f.tags[u] = cfg.Tags[u]
 	}
@@ -143,117 +166,40 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	return f, nil
 }
 
-// build lays the routes of the distance class.
-func (f *Fabric) build(node string) {
-	c := &f.cfg
-	link := func(name string, rate int64) (up, down *pipe) {
-		rate -= int64(float64(rate) * c.DLLPShare)
-		mk := func(dir string) *pipe {
-			p := &pipe{
-				name: node + ".pcie." + name + "." + dir, bw: sim.NewPipe(rate),
-				credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits},
-			}
-			p.limit = p.credits
-			f.pipes = append(f.pipes, p)
-			return p
-		}
-		return mk("up"), mk("down")
-	}
-	gpuRate := c.GPULink.BitsPerSecond()
-	if c.Class == C2C {
-		gpuRate = c.C2CRate
-	}
-	gpuUp, gpuDown := link("gpu", gpuRate)
-	nicUp, nicDown := link("nic", c.NICLink.BitsPerSecond())
-	wire, sw, root := c.LinkLatency, c.SwitchLatency, c.RootLatency
-
-	var toNIC, toGPU, nicToHost, hostToNIC, gpuToHost, hostToGPU []hop
-	switch c.Class {
-	case PIX, PXB:
-		up, down := link("switch", c.UpLink.BitsPerSecond())
-		toNIC = []hop{{gpuUp, []sim.Delay{wire, sw}}, {nicDown, []sim.Delay{wire}}}
-		toGPU = []hop{{nicUp, []sim.Delay{wire, sw}}, {gpuDown, []sim.Delay{wire}}}
-		if c.Class == PXB {
-			// Each device under a switch of its own, both under a third.
-			u1, d1 := link("switch1", c.UpLink.BitsPerSecond())
-			u2, d2 := link("switch2", c.UpLink.BitsPerSecond())
-			toNIC = []hop{{gpuUp, []sim.Delay{wire, sw}}, {u1, []sim.Delay{wire, sw}}, {d2, []sim.Delay{wire, sw}}, {nicDown, []sim.Delay{wire}}}
-			toGPU = []hop{{nicUp, []sim.Delay{wire, sw}}, {u2, []sim.Delay{wire, sw}}, {d1, []sim.Delay{wire, sw}}, {gpuDown, []sim.Delay{wire}}}
-			nicToHost = []hop{{nicUp, []sim.Delay{wire, sw}}, {u2, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
-			hostToNIC = []hop{{down, []sim.Delay{root, wire, sw}}, {d2, []sim.Delay{wire, sw}}, {nicDown, []sim.Delay{wire}}}
-			gpuToHost = []hop{{gpuUp, []sim.Delay{wire, sw}}, {u1, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
-			hostToGPU = []hop{{down, []sim.Delay{root, wire, sw}}, {d1, []sim.Delay{wire, sw}}, {gpuDown, []sim.Delay{wire}}}
-			break
-		}
-		nicToHost = []hop{{nicUp, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
-		hostToNIC = []hop{{down, []sim.Delay{root, wire, sw}}, {nicDown, []sim.Delay{wire}}}
-		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, sw}}, {up, []sim.Delay{wire, root}}}
-		hostToGPU = []hop{{down, []sim.Delay{root, wire, sw}}, {gpuDown, []sim.Delay{wire}}}
-	default:
-		between := []sim.Delay{wire, c.RootPeerLatency}
-		if c.Class == C2C {
-			between = []sim.Delay{wire, root}
-		}
-		var toNICGate, toGPUGate []hop
-		switch c.Class {
-		case NODE:
-			between = append(between, c.MeshLatency)
-		case SYS:
-			between = append(between, c.SocketLatency)
-			socket := func(dir string) []hop {
-				p := &pipe{name: node + ".socket." + dir, bw: sim.NewPipe(c.SocketP2PRate), credits: [3]int{c.PostedCredits, c.NonPostedCredits, c.CompletionCredits}}
-				p.limit = p.credits
-				f.pipes = append(f.pipes, p)
-				return []hop{{p, nil}}
-			}
-			toNICGate, toGPUGate = socket("to-nic"), socket("to-gpu")
-		}
-		toNIC = append(append([]hop{{gpuUp, between}}, toNICGate...), hop{nicDown, []sim.Delay{wire}})
-		toGPU = append(append([]hop{{nicUp, between}}, toGPUGate...), hop{gpuDown, []sim.Delay{wire}})
-		nicToHost = []hop{{nicUp, []sim.Delay{wire, root}}}
-		hostToNIC = []hop{{nicDown, []sim.Delay{root, wire}}}
-		gpuToHost = []hop{{gpuUp, []sim.Delay{wire, root}}}
-		hostToGPU = []hop{{gpuDown, []sim.Delay{root, wire}}}
-		if c.Class == SYS {
-			// Memory traffic crosses the sockets without the limit of peers'.
-			in, out := &gpuToHost[0], &hostToGPU[0]
-			if c.HostNearGPU {
-				in, out = &nicToHost[0], &hostToNIC[0]
-			}
-			in.latency = append(in.latency, c.SocketLatency)
-			out.latency = append(out.latency, c.SocketLatency)
-		}
-	}
-	r := &f.routes
-	r[GPU][NIC], r[NIC][GPU] = toNIC, toGPU
-	for _, h := range []Unit{Host, CPU} {
-		r[NIC][h], r[h][NIC] = nicToHost, hostToNIC
-		r[GPU][h], r[h][GPU] = gpuToHost, hostToGPU
-	}
-}
-
 // Write sends a posted write of n bytes from one unit to another. done is told
 // when a reader in the target may see the bytes; spans are of kind k.
 func (f *Fabric) Write(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
-	id := f.alloc()
-	f.txns[id] = txn{kind: k, class: posted, write: true, from: from, to: to, bytes: n, cause: c, done: done, arg: arg}
-	f.phase(&f.txns[id])
-	f.leave(id)
+	f.Submit(Access{From: from, To: to, Write: true, Bytes: n}, c, k, done, arg)
 }
 
 // Read sends the requests for n bytes from one unit to another. done is told
 // when the requester has the data; during that call Sampled returns when the
-// target was read.
+// target was first read.
 func (f *Fabric) Read(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+	f.Submit(Access{From: from, To: to, Bytes: n}, c, k, done, arg)
+}
+
+// Submit starts a posted write or a read, as Write and Read do.
+func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
 	id := f.alloc()
-	f.txns[id] = txn{kind: k, class: nonPosted, from: from, to: to, bytes: n, cause: c, done: done, arg: arg}
-	f.phase(&f.txns[id])
-	need := f.tagsFor(id)
-	if f.tags[from] < need || len(f.tagWait[from]) > 0 {
-		f.tagWait[from] = append(f.tagWait[from], id)
+	t := &f.txns[id]
+	*t = txn{
+		kind: k, class: nonPosted, write: a.Write, relaxed: a.Relaxed, cold: a.Cold, from: a.From, to: a.To,
+		bytes: a.Bytes, addr: a.Addr, cause: c, done: done, arg: arg,
+	}
+	if a.Write {
+		t.class = posted
+		f.phase(t)
+		f.leave(id)
 		return
 	}
-	f.tags[from] -= need
+	f.phase(t)
+	need := f.tagsFor(id)
+	if f.tags[a.From] < need || len(f.tagWait[a.From]) > 0 {
+		f.tagWait[a.From] = append(f.tagWait[a.From], id)
+		return
+	}
+	f.tags[a.From] -= need
 	f.leave(id)
 }
 
@@ -272,6 +218,9 @@ func (f *Fabric) leave(id uint32) {
 	t := &f.txns[id]
 	now := f.eng.Now()
 	end := max(now.Add(f.cfg.Units[t.from].Egress.Draw(f.rng)), f.left[t.from])
+	if f.root.atc[t.from] != nil {
+		end = f.ats(t, end)
+	}
 	f.left[t.from] = end
 	if end > now {
 		t.cause = f.rec.Span(t.cause, t.kind, now, end, 0)
@@ -331,10 +280,14 @@ func (f *Fabric) enter(id uint32) {
 }
 
 func (f *Fabric) route(t *txn) []hop {
-	if t.class == completion {
-		return f.routes[t.to][t.from]
+	r := &f.routes
+	if t.direct {
+		r = &f.direct
 	}
-	return f.routes[t.from][t.to]
+	if t.class == completion {
+		return r[t.to][t.from]
+	}
+	return r[t.from][t.to]
 }
 
 // need is the number of credits of its class: one per TLP, never more than the
@@ -401,29 +354,53 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	q := t.queue()
 	head := max(start.Add(lat), p.head[q])
 	tail := max(max(end, t.tail).Add(head.Sub(start)), p.tail[q])
-	p.head[q], p.tail[q], t.tail = head, tail, tail
+	before := p.tail[q]
+	p.head[q], p.tail[q] = head, tail
+	if route[t.at-1].root && t.class != completion && f.root.works {
+		head, tail = f.meetRoot(t, head, tail)
+	}
+	t.tail = tail
 	if int(t.at) < len(route) {
 		t.cause = f.rec.Span(t.cause, t.kind, start, head, blocker)
 		f.eng.At(head, f.arrive, id)
 		return
 	}
-	t.cause = f.rec.Span(t.cause, t.kind, start, tail, blocker)
 	u := &f.cfg.Units[t.to]
 	var extra sim.Duration
 	switch {
 	case t.write:
 		extra = u.Write.Draw(f.rng)
 	case t.class == nonPosted:
-		// The target is sampled in the middle of its access.
+		// Of several requests the first to come is the first to be served; the
+		// target is sampled in the middle of its access.
+		if t.tlps > 1 {
+			n := sim.Duration(t.tlps)
+			tail = max(head.Add((tail.Sub(head)+n-1)/n), min(before, tail))
+		}
 		extra = u.Read.Draw(f.rng)
+		if t.cold {
+			extra += f.cfg.ColdRead.Draw(f.rng)
+		}
 		t.sampled = tail.Add(extra / 2)
+		t.tail = t.tail.Add(extra)
 	default:
 		extra = f.cfg.Units[t.from].Return.Draw(f.rng)
 	}
-	over := max(tail.Add(extra), p.done[t.class])
-	p.done[t.class] = over
+	t.cause = f.rec.Span(t.cause, t.kind, start, tail, blocker)
+	over := tail.Add(extra)
+	if !f.mayPass(t) {
+		over = max(over, p.done[t.class])
+		p.done[t.class] = over
+	}
 	t.cause = f.rec.Span(t.cause, t.kind, tail, over, 0)
 	f.eng.At(over, f.arrive, id)
+}
+
+// mayPass reports whether the transaction may end before others of its class
+// that came before it: relaxed writes, and reads whose translation hits while
+// another's page is walked for.
+func (f *Fabric) mayPass(t *txn) bool {
+	return t.write && t.relaxed || t.class == nonPosted && f.root.works
 }
 
 // end is the arrival behind the last link: a write is visible, a read turns
@@ -433,8 +410,12 @@ func (f *Fabric) end(id uint32) {
 	route := f.route(t)
 	f.give(t, route, int8(len(route)-1))
 	if t.class == nonPosted {
-		t.class, t.at, t.tail = completion, 0, 0
+		last := t.bytes - int64(t.tlps-1)*f.cfg.MRRS
+		t.class, t.at = completion, 0
 		f.phase(t)
+		// The last request's data cannot be there before it was served.
+		b, _ := f.cfg.CompletionBytes(last)
+		t.tail = t.tail.Add(f.route(t)[0].pipe.bw.Transfer(b))
 		f.enter(id)
 		return
 	}
@@ -477,12 +458,15 @@ func (f *Fabric) OneWay(from, to Unit, n int64) sim.Duration {
 // Tags returns the read requests that the unit may have outstanding.
 func (f *Fabric) Tags(u Unit) int { return f.cfg.Tags[u] }
 
-// RoundTrip returns the idle time of a read of n bytes.
+// RoundTrip returns the idle time of a read of n bytes. Of several requests the
+// first to come starts the completions.
 func (f *Fabric) RoundTrip(from, to Unit, n int64) sim.Duration {
-	req, _ := f.cfg.ReadRequestBytes(n)
+	req, k := f.cfg.ReadRequestBytes(n)
 	cpl, _ := f.cfg.CompletionBytes(n)
-	return f.cfg.Units[from].Egress.Mean() + f.idle(f.routes[from][to], req) + f.cfg.Units[to].Read.Mean() +
-		f.idle(f.routes[to][from], cpl) + f.cfg.Units[from].Return.Mean()
+	last, _ := f.cfg.CompletionBytes(n - int64(k-1)*f.cfg.MRRS)
+	there, back := f.routes[from][to], f.routes[to][from]
+	return f.cfg.Units[from].Egress.Mean() + f.cfg.Units[to].Read.Mean() + f.cfg.Units[from].Return.Mean() +
+		max(f.idle(there, req/int64(k))+f.idle(back, cpl), f.idle(there, req)+f.idle(back, last))
 }
 
 func (f *Fabric) idle(route []hop, bytes int64) sim.Duration {

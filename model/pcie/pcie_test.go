@@ -197,7 +197,7 @@ func TestIdleTimes(t *testing.T) {
 				from, to := pair[0], pair[1]
 				bytes, _ := c.WriteBytes(n)
 				write := c.Units[from].Egress.Mean() + w.time(bytes) + c.Units[to].Write.Mean()
-				req, _ := c.ReadRequestBytes(n)
+				req := c.RequestHeader // the first to come is served first
 				cpl, _ := c.CompletionBytes(n)
 				read := c.Units[from].Egress.Mean() + w.time(req) + c.Units[to].Read.Mean() + w.time(cpl) + c.Units[from].Return.Mean()
 
