@@ -102,7 +102,7 @@ type table struct {
 // fieldTable builds the table once. It is never changed afterwards.
 var fieldTable = sync.OnceValue(func() *table {
 	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
-	t.fields = slices.Concat(scenarioFields, stepFields, modelFields)
+	t.fields = slices.Concat(scenarioFields, stepFields, pcieFields, modelFields)
 	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
 	for i := range t.fields {
 		f := &t.fields[i]

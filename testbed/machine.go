@@ -139,9 +139,12 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 		LinkLatency: c.Delay("hardware.pcie.link_latency"), SwitchLatency: c.Delay("hardware.pcie.switch_latency"), RootLatency: c.Delay("hardware.pcie.root_latency"),
 		PostedCredits: c.Count("hardware.pcie.credits.posted"), NonPostedCredits: c.Count("hardware.pcie.credits.non_posted"), CompletionCredits: c.Count("hardware.pcie.credits.completion"),
 	}
-	if class == pcie.PHB || class == pcie.NODE || class == pcie.SYS {
+	if class == pcie.PHB || class == pcie.NODE || class == pcie.SYS || c.Enum("hardware.pcie.acs") == "redirect" {
 		p.RootPeerLatency = c.Delay("hardware.pcie.root_peer_latency")
 	}
+	p.Redirect = c.Enum("hardware.pcie.acs") == "redirect"
+	p.OrderedWrite = c.Duration("hardware.pcie.ordered_write")
+	p.IOMMU = iommuConfig(c)
 	switch class {
 	case pcie.NODE:
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
@@ -164,12 +167,28 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 	return p
 }
 
+// iommuConfig returns what devices' requests meet in the root complex.
+func iommuConfig(c *scenarios.Config) pcie.IOMMU {
+	if m := c.Enum("hardware.pcie.iommu.mode"); m == "off" || m == "passthrough" {
+		return pcie.IOMMU{}
+	}
+	m := pcie.IOMMU{
+		Page: c.Bytes("hardware.pcie.iommu.page"), Entries: c.Count("hardware.pcie.iommu.entries"), Hit: c.Delay("hardware.pcie.iommu.hit"),
+		Walk: c.Delay("hardware.pcie.iommu.walk"), Interval: c.Duration("hardware.pcie.iommu.interval"),
+	}
+	if c.Bool("hardware.pcie.ats") {
+		m.ATC = c.Count("hardware.pcie.atc")
+	}
+	return m
+}
+
 func nicConfig(c *scenarios.Config) nic.Config {
 	return nic.Config{
 		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
 		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
+		Relaxed:   c.Bool("hardware.nic.payload.relaxed_ordering") && c.Bool("hardware.pcie.relaxed_ordering"),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
 		Context: nic.Context{
 			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),

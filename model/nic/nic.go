@@ -35,6 +35,8 @@ type Config struct {
 	MaxQP       int
 	SQDepth     int // WQEBBs
 	DoorbellLen int64
+	Window      int64 // bytes of the buffer that a queue's messages walk through; 0: each starts where the last did
+	Relaxed     bool  // payload writes carry the relaxed-ordering attribute
 	Context     Context
 }
 
@@ -63,6 +65,7 @@ type WQE struct {
 	LandArg  uint32
 
 	rung sim.Time // when its doorbell came
+	addr uint64   // of the payload, at either end
 }
 
 // Size returns the WQE's bytes: 16 control, 16 remote address, 16 data pointer
@@ -87,6 +90,7 @@ type message struct {
 	reading int
 	sent    int64
 	landed  int64
+	placed  int64 // payload bytes on their way to memory
 	refs    int8
 	started bool
 	next    uint32
@@ -200,6 +204,7 @@ type QP struct {
 	fetching  int    // WQE fetches under way, which nothing may overtake
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
+	cursor    int64 // in the payload's buffer
 	pumping   bool
 	unit      sim.Server
 	taken     sim.Time // when the message engine takes the queue's last message
@@ -280,6 +285,7 @@ func (q *QP) Post(w WQE) uint32 {
 			*q.at(i) = old[i%uint32(len(old))]
 		}
 	}
+	w.addr = q.place(w.Bytes)
 	*q.at(q.head) = w
 	q.head++
 	return q.head

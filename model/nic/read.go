@@ -2,7 +2,6 @@ package nic
 
 import (
 	"gdisim/model/fabric"
-	"gdisim/model/pcie"
 	"gdisim/sim"
 )
 
@@ -46,7 +45,8 @@ type responseReceived struct{ *peer }
 func (r responseReceived) Handle(pk uint32) {
 	n := r.local
 	p := &n.pkts[pk]
-	n.bus.Write(pcie.NIC, n.msgs[p.msg].wqe.Local, p.bytes, p.cause, n.kind.deliver, readLanded{n}, pk)
+	m := &n.msgs[p.msg]
+	n.place(m, m.wqe.Local, p, readLanded{n}, pk)
 }
 
 type readLanded struct{ *NIC }

@@ -66,14 +66,14 @@ func (r received) deliver(pk uint32) {
 			p.parts = 1
 			n.bus.Write(pcie.NIC, pcie.Host, n.cfg.CQEBytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
 		}
-		n.bus.Write(pcie.NIC, m.wqe.Remote, p.bytes, p.cause, n.kind.deliver, landed{r.peer}, pk)
+		n.place(m, m.wqe.Remote, p, landed{r.peer}, pk)
 	case RDMARead:
 		for left := m.wqe.Bytes; left > 0; {
 			b := min(n.cfg.MTU, left)
 			left -= b
 			resp := src.allocPkt()
 			src.pkts[resp] = packet{msg: p.msg, bytes: b, last: left == 0}
-			n.bus.Read(pcie.NIC, m.wqe.Remote, b, p.cause, n.kind.payload, readDone{r.peer}, resp)
+			n.bus.Submit(pcie.Access{From: pcie.NIC, To: m.wqe.Remote, Bytes: b, Addr: m.wqe.addr + uint64(m.wqe.Bytes-left-b)}, p.cause, n.kind.payload, readDone{r.peer}, resp)
 			p = &src.pkts[pk]
 		}
 		src.freePkt(pk)

@@ -127,9 +127,10 @@ func (q *QP) ask(id uint32) {
 	n := q.nic
 	for m := &n.msgs[id]; m.reading < n.cfg.ReadAhead && m.asked < m.wqe.Bytes; m = &n.msgs[id] {
 		b := min(n.cfg.MTU, m.wqe.Bytes-m.asked)
+		at := m.wqe.addr + uint64(m.asked)
 		m.asked += b
 		m.reading++
-		n.bus.Read(pcie.NIC, m.wqe.Local, b, m.wqe.Cause, n.kind.payload, payloadFetched{n}, id)
+		n.bus.Submit(pcie.Access{From: pcie.NIC, To: m.wqe.Local, Bytes: b, Addr: at}, m.wqe.Cause, n.kind.payload, payloadFetched{n}, id)
 	}
 }
 

@@ -19,51 +19,36 @@ type IOMMU struct {
 // tlb is a cache of translations. Which one goes for a new one is drawn, each
 // alike.
 type tlb struct {
-	size  int
-	pages []uint64
-	at    map[uint64]int32
+	size    int
+	entries []translation
+	at      map[uint64]int32
+}
+
+// translation is a page's, which a walk may still be under way for.
+type translation struct {
+	page  uint64
+	ready sim.Time
 }
 
 func newTLB(size int) *tlb {
-	return &tlb{size: size, pages: make([]uint64, 0, size), at: make(map[uint64]int32, size)}
+	return &tlb{size: size, entries: make([]translation, 0, size), at: make(map[uint64]int32, size)}
 }
 
-// touch reports whether the page was cached; afterwards it is.
-func (c *tlb) touch(page uint64, rng *rand.Rand) bool {
-	if _, ok := c.at[page]; ok {
-		return true
+// touch returns the page's translation, and whether it was there or on its way.
+func (c *tlb) touch(page uint64, rng *rand.Rand) (e *translation, hit bool) {
+	if i, ok := c.at[page]; ok {
+		return &c.entries[i], true
 	}
-	if len(c.pages) < c.size {
-		c.at[page] = int32(len(c.pages))
-		c.pages = append(c.pages, page)
-		return false
+	i := len(c.entries)
+	if i < c.size {
+		c.entries = append(c.entries, translation{})
+	} else {
+		i = rng.IntN(c.size)
+		delete(c.at, c.entries[i].page)
 	}
-	i := rng.IntN(c.size)
-	delete(c.at, c.pages[i])
-	c.pages[i], c.at[page] = page, int32(i)
-	return false
-}
-
-// root is the root complex: what it does to devices' requests.
-type root struct {
-	works   bool // else nothing below is looked at
-	iotlb   *tlb
-	atc     [units]*tlb
-	walker  sim.Server
-	ordered sim.Time // until then the root complex is busy with ordered writes
-	posted  [2]sim.Time
-	Walks   int
-}
-
-func newRoot(c *Config) root {
-	r := root{works: c.IOMMU.Page > 0 || c.OrderedWrite > 0}
-	if c.IOMMU.Page > 0 {
-		r.iotlb = newTLB(c.IOMMU.Entries)
-		if c.IOMMU.ATC > 0 {
-			r.atc[GPU], r.atc[NIC] = newTLB(c.IOMMU.ATC), newTLB(c.IOMMU.ATC)
-		}
-	}
-	return r
+	c.at[page] = int32(i)
+	c.entries[i].page = page
+	return &c.entries[i], false
 }
 
 // page names a page of a unit's address space.
@@ -71,50 +56,18 @@ func (f *Fabric) page(t *txn, addr uint64) uint64 {
 	return uint64(t.to)<<60 | addr/uint64(f.cfg.IOMMU.Page)
 }
 
-// lookup returns when a translation that is wanted at a moment is there.
+// lookup returns when a translation that was looked for until a moment is
+// there.
 func (f *Fabric) lookup(page uint64, at sim.Time) sim.Time {
 	m := &f.cfg.IOMMU
-	at = at.Add(m.Hit.Draw(f.rng))
-	if f.root.iotlb.touch(page, f.rng) {
-		return at
+	e, hit := f.root.iotlb.touch(page, f.rng)
+	if hit {
+		return max(at, e.ready)
 	}
 	f.root.Walks++
 	start, _, _ := f.root.walker.Take(at, m.Interval, 0)
-	return start.Add(m.Walk.Draw(f.rng))
-}
-
-// meetRoot is what the root complex does to a device's request whose head and
-// last byte come at these times: it translates each page, and takes ordered
-// writes one after the other. Posted requests and what is behind them keep
-// their order.
-func (f *Fabric) meetRoot(t *txn, head, tail sim.Time) (sim.Time, sim.Time) {
-	r := &f.root
-	if r.iotlb != nil && !t.direct {
-		span := tail.Sub(head)
-		size := uint64(f.cfg.IOMMU.Page)
-		n := (t.addr+uint64(max(1, t.bytes))-1)/size - t.addr/size + 1
-		var slip, first sim.Duration
-		for i := range n {
-			at := head.Add(span / sim.Duration(n) * sim.Duration(i))
-			slip = max(slip, f.lookup(f.page(t, t.addr+i*size), at).Sub(at))
-			if i == 0 {
-				first = slip
-			}
-		}
-		head, tail = head.Add(first), tail.Add(slip)
-	}
-	if t.write && !t.relaxed && f.cfg.OrderedWrite > 0 {
-		head = max(head, r.ordered)
-		tail = max(tail, head.Add(sim.Duration(t.tlps)*f.cfg.OrderedWrite))
-		r.ordered = tail
-	}
-	if !t.relaxed {
-		head, tail = max(head, r.posted[0]), max(tail, r.posted[1])
-	}
-	if t.write && !t.relaxed {
-		r.posted = [2]sim.Time{head, tail}
-	}
-	return head, tail
+	e.ready = start.Add(m.Walk.Draw(f.rng))
+	return e.ready
 }
 
 // ats lets a device look up its own translations before a request leaves at
@@ -125,13 +78,16 @@ func (f *Fabric) ats(t *txn, end sim.Time) sim.Time {
 		size := uint64(f.cfg.IOMMU.Page)
 		for a := t.addr / size; a <= (t.addr+uint64(max(1, t.bytes))-1)/size; a++ {
 			p := f.page(t, a*size)
-			if f.root.atc[t.from].touch(p, f.rng) {
+			e, hit := f.root.atc[t.from].touch(p, f.rng)
+			if hit {
+				end = max(end, e.ready)
 				continue
 			}
 			up, _ := f.cfg.ReadRequestBytes(8)
 			down, _ := f.cfg.CompletionBytes(8)
 			there := end.Add(f.idle(f.routes[t.from][Host], up))
-			end = f.lookup(p, there).Add(f.idle(f.routes[Host][t.from], down))
+			end = f.lookup(p, there.Add(f.cfg.IOMMU.Hit.Draw(f.rng))).Add(f.idle(f.routes[Host][t.from], down))
+			e.ready = end
 		}
 	}
 	return end
