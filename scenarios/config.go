@@ -120,6 +120,9 @@ func (c *Config) Ratio(key string) float64 { return float64(c.get(key, Ratio).n)
 // Count returns the value of a Count field.
 func (c *Config) Count(key string) int { return int(c.get(key, Count).n) }
 
+// Int returns the value of an Integer field.
+func (c *Config) Int(key string) int { return int(c.get(key, Integer).n) }
+
 // Enum returns the word of an Enum field, or "" where the field has its other
 // notation instead (host.clock: 2.5GHz).
 func (c *Config) Enum(key string) string {

@@ -37,33 +37,6 @@ var scenarioFields = []Field{
 	},
 
 	{
-		Key: "host.clock", Kind: Enum, Alt: Frequency, Default: "cold", Enum: []string{"cold", "warm"},
-		Text: "clock of the CPU cores; cold and warm are the profile's; sets the uncore too", Used: "model/cpu",
-	},
-	{
-		Key: "host.other_socket", Kind: Enum, Default: "warm", Enum: []string{"warm", "cold"},
-		Text: "uncore of the socket where nobody works: what crosses the sockets keeps to the slower one (class SYS)", Used: "model/pcie",
-	},
-	{
-		Key: "host.uncore", Kind: Enum, Alt: Frequency, Default: "auto", Enum: []string{"auto", "cold", "warm"},
-		Text: "clock of the uncore, which MMIO and cache steps follow; auto: as host.clock", Used: "model/cpu",
-	},
-	{Key: "host.proxy.threads", Kind: Count, Default: "1", Min: "1", Max: "64", Text: "proxy threads of each node", Used: "model/cpu"},
-	{
-		Key: "host.proxy.core", Kind: Enum, Default: "dedicated", Enum: []string{"dedicated", "smt-sibling", "shared"},
-		Text: "what a proxy thread has of its core", Used: "model/cpu",
-	},
-	{
-		Key: "host.proxy.wait", Kind: Enum, Default: "auto", Enum: []string{"auto", "poll", "interrupt"}, Later: []string{"sleep-poll", "spin-then-sleep"},
-		Text: "how a proxy thread waits for work; auto: as the stack does", Used: "model/cpu",
-	},
-	{Key: "host.idle.deepest", Kind: Enum, Default: "C1", Enum: []string{"none", "C1", "C1E", "C6"}, Text: "deepest idle state that a core without work may enter", Used: "model/cpu"},
-	{Key: "host.interrupt.moderation", Kind: Duration, Default: "0s", Max: "1s", Text: "up to so long the NIC or GPU holds an interrupt back", Used: "model/cpu"},
-	{Key: "host.interrupt.frames", Kind: Count, Default: "0", Max: "65536", Text: "events that end the holding back; 0: only time does", Used: "model/cpu"},
-	{Key: "host.competing.threads", Kind: Count, Default: "0", Max: "64", Text: "other runnable threads on the proxy's core", Used: "model/cpu"},
-	{Key: "host.competing.slice", Kind: Duration, Default: "3ms", Min: "1us", Max: "1s", Text: "time slice of a competing thread", Used: "model/cpu"},
-
-	{
 		Key: "workload.kind", Kind: Enum, Enum: slices.Concat(messageKinds, stepKinds), Kinds: anyKind,
 		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
 		Text:  "what the GPUs do: send messages over paths, or one step over and over (no NIC)", Used: "workload",
@@ -89,9 +62,6 @@ var scenarioFields = []Field{
 	},
 }
 
-// laterKeys are keys of the notation that the simulator cannot do yet.
-var laterKeys = []string{"host.stalls"}
-
 type table struct {
 	fields   []Field // in key order
 	byKey    map[string]*Field
@@ -102,7 +72,7 @@ type table struct {
 // fieldTable builds the table once. It is never changed afterwards.
 var fieldTable = sync.OnceValue(func() *table {
 	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
-	t.fields = slices.Concat(scenarioFields, stepFields, pcieFields, modelFields)
+	t.fields = slices.Concat(scenarioFields, hostFields, stepFields, pcieFields, modelFields)
 	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
 	for i := range t.fields {
 		f := &t.fields[i]

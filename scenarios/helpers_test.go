@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write generated files instead of compar
 // sample is some valid value of a field.
 func sample(t testing.TB, f *Field) string {
 	t.Helper()
-	texts := map[Kind]string{Duration: "1ns", Cost: "10cy+1ns", Bytes: "64B", Rate: "1Gb/s", Frequency: "1GHz", Ratio: "50%", Count: "1", Bool: "true", Link: "32GT/s x16", Text: "x"}
+	texts := map[Kind]string{Duration: "1ns", Cost: "10cy+1ns", Bytes: "64B", Rate: "1Gb/s", Frequency: "1GHz", Ratio: "50%", Count: "1", Integer: "-1", Bool: "true", Link: "32GT/s x16", Text: "x"}
 	for _, text := range append([]string{texts[f.Kind], f.Default, f.Min, f.Max}, f.Enum...) {
 		if _, err := fieldTable().parse(f, text); text != "" && err == nil {
 			return text

@@ -99,8 +99,6 @@ func (r *reader) target(n *yaml.Node, key, path string) (f *Field, scope string,
 		return f, "", true
 	case f != nil:
 		r.problem(n, path, "paths.*"+strings.TrimPrefix(key, "path"), "unknown key %q", key)
-	case slices.Contains(laterKeys, key):
-		r.problem(n, path, "", "%q is known, but not available yet", key)
 	default:
 		var known []string
 		for _, f := range t.fields {

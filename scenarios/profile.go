@@ -153,10 +153,6 @@ func (d *document) fields(n *yaml.Node, path, prefix string, leaf func(f *Field,
 			leaf(f, e.v, at)
 		} else if group := t.below(key); len(group) > 0 {
 			d.fields(e.v, at, key, leaf)
-		} else if e.v.Kind == yaml.SequenceNode && len(e.v.Content) == 0 && slices.Contains(laterKeys, key) {
-			continue // an empty list asks for nothing
-		} else if slices.ContainsFunc(laterKeys, func(k string) bool { return k == key || strings.HasPrefix(k, key+".") }) {
-			d.problem(e.k, at, "", "is known, but not available yet")
 		} else {
 			d.problem(e.k, at, "", "unknown key%s", didYouMean(e.key, t.below(prefix)))
 		}

@@ -23,6 +23,7 @@ const (
 	Frequency      // 1980MHz, 2.5GHz
 	Ratio          // 30%, 1.5x
 	Count          // 4
+	Integer        // -5
 	Enum           // a word of a list
 	Bool           // true, false
 	Link           // 32GT/s x16
@@ -75,11 +76,12 @@ var (
 			name: "ratio", want: "a ratio such as 30% or 1.5x", units: []unit{{"x", 1e9}, {"%", 1e7}},
 			max: 1e12, pattern: `^` + decimal + `(%|x)$`,
 		},
-		Count: {name: "count", want: "a whole number such as 16", max: 1e9},
-		Enum:  {name: "word", want: "a word"},
-		Bool:  {name: "switch", want: "true or false"},
-		Link:  {name: "link", want: "a link such as 32GT/s x16", unit: "GT/s x lanes", pattern: `^(2\.5|5|8|16|32|64|128)GT/s x(1|2|4|8|16|32)$`},
-		Text:  {name: "text", want: "a text"},
+		Count:   {name: "count", want: "a whole number such as 16", max: 1e9},
+		Integer: {name: "integer", want: "a whole number such as -5", min: -1e9, max: 1e9},
+		Enum:    {name: "word", want: "a word"},
+		Bool:    {name: "switch", want: "true or false"},
+		Link:    {name: "link", want: "a link such as 32GT/s x16", unit: "GT/s x lanes", pattern: `^(2\.5|5|8|16|32|64|128)GT/s x(1|2|4|8|16|32)$`},
+		Text:    {name: "text", want: "a text"},
 
 		messageRate: {
 			name: "message rate", want: "a message rate such as 1.8Mmsg/s", units: []unit{{"Gmsg/s", 1e12}, {"Mmsg/s", 1e9}, {"kmsg/s", 1e6}, {"msg/s", 1e3}},
@@ -151,6 +153,11 @@ func parse(k Kind, text string) (value, error) {
 		v.n, err = parseUnits(k, text)
 	case Count:
 		v.n, err = parseCount(text)
+	case Integer:
+		n, convErr := strconv.Atoi(text)
+		if v.n = int64(n); convErr != nil || strconv.Itoa(n) != text {
+			err = fmt.Errorf("%q is not in plain decimal", text)
+		}
 	case Bool:
 		switch text {
 		case "true":

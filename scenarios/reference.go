@@ -112,7 +112,7 @@ func Reference() []byte {
 			fmt.Fprintf(&b, "- `%s`: `%s`\n", f.Key, strings.Join(f.Later, "`, `"))
 		}
 	}
-	fmt.Fprintf(&b, "- the keys `%s` and `faults`\n- the metrics `%s`\n", strings.Join(laterKeys, "`, `"), strings.Join(laterMetrics, "`, `"))
+	fmt.Fprintf(&b, "- the key `faults`\n- the metrics `%s`\n", strings.Join(laterMetrics, "`, `"))
 	return b.Bytes()
 }
 

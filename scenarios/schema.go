@@ -146,6 +146,8 @@ func (t *table) section(prefix string) object {
 
 func (k Kind) schema() object {
 	switch k {
+	case Integer:
+		return object{"type": "integer"}
 	case Count:
 		return object{"type": "integer", "minimum": 0}
 	case Bool:
@@ -169,7 +171,7 @@ func (f *Field) schema() object {
 		}
 		one = object{"enum": words}
 	}
-	if f.Kind == Count {
+	if f.Kind == Count || f.Kind == Integer {
 		t := fieldTable()
 		if v, ok := t.min[f.Key]; ok {
 			one["minimum"] = v.n

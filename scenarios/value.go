@@ -68,7 +68,7 @@ func (d *document) value(f *Field, n *yaml.Node, path string) (v value, ok bool)
 	case n.Tag == "!!null" || n.Value == "":
 		d.problem(n, path, f.want(), "is empty")
 		return v, false
-	case (f.Kind == Count || f.Kind == Bool) && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+	case (f.Kind == Count || f.Kind == Integer || f.Kind == Bool) && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
 		d.problem(n, path, f.want(), "%q is in quotes", n.Value)
 		return v, false
 	}

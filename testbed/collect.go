@@ -34,22 +34,19 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 	if r.out.Cost.Window > 0 {
 		return // costs are those of the first run: puts, not their ping-pong
 	}
-	cores := 0.0
 	if p.cpu {
 		sms = 0
 	}
-	if x, ok := fwd.(interface{ Workers() int }); ok {
-		cores = float64(x.Workers())
-		if k := r.cfg.Count("host.competing.threads"); r.cfg.Enum("host.proxy.core") == "shared" {
-			cores /= float64(k + 1)
-		}
-	}
 	c := cost
-	c.CPUCores, c.SMs = cores, sms
+	if x, ok := fwd.(interface{ Workers() int }); ok {
+		rivals := rivals(r.cfg)
+		c.CPUCores = min(c.CPUCores, float64(x.Workers())*rivals.Share())
+	}
+	c.SMs = sms
 	// A thread that posts or waits keeps its SM.
 	c.SMBusy = sim.Duration(sms) * c.Window
 	r.out.Cost = c
-	value(stage.CPUCores, cores)
+	value(stage.CPUCores, c.CPUCores)
 	value(stage.SMCount, float64(sms))
 }
 

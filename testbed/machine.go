@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"fmt"
-	"strings"
 
 	"gdisim/model/cpu"
 	"gdisim/model/fabric"
@@ -70,8 +69,9 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 		m.env.Nodes = append(m.env.Nodes, &path.Node{
 			Index: i, Bus: b, NIC: n, GPU: gpuCfg, Rand: m.rands.Stream(name + ".gpu"),
 			Core: func(w int) *cpu.Core {
-				rng := m.rands.Stream(fmt.Sprintf("%s.core%d", name, w))
-				return cpu.NewCore(cpuCfg, rng, outages(c, rng.Int64N)...)
+				name := fmt.Sprintf("%s.core%d", name, w)
+				rng := m.rands.Stream(name)
+				return cpu.NewCore(cpuCfg, rng, coreLoad(c, name, m.rands, rng))
 			},
 		})
 	}
@@ -105,23 +105,6 @@ func clocks(c *scenarios.Config) (core, uncore int64) {
 		return core, hz
 	}
 	return core, c.Hz("hardware.cpu.uncore.warm")
-}
-
-// outages are what takes a proxy's core away.
-func outages(c *scenarios.Config, phase func(int64) int64) []cpu.Outage {
-	var out []cpu.Outage
-	if p, l := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); l > 0 {
-		out = append(out, cpu.Outage{Period: p, Length: l, Phase: sim.Duration(phase(int64(p)))})
-	}
-	if c.Enum("host.proxy.core") == "shared" {
-		k := sim.Duration(c.Count("host.competing.threads"))
-		slice := c.Duration("host.competing.slice")
-		if k > 0 {
-			p := (k + 1) * slice
-			out = append(out, cpu.Outage{Period: p, Length: k * slice, Phase: sim.Duration(phase(int64(p)))})
-		}
-	}
-	return out
 }
 
 func link(l scenarios.LinkSpec) pcie.LinkSpec {
@@ -164,6 +147,13 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 	p.Units[pcie.NIC] = pcie.Timing{Egress: c.Delay("hardware.nic.pcie.egress"), Write: c.Delay("hardware.nic.pcie.write"), Return: c.Delay("hardware.nic.pcie.return")}
 	p.Units[pcie.Host] = pcie.Timing{Read: c.Delay("hardware.host.pcie.read"), Write: c.Delay("hardware.host.pcie.write")}
 	p.Units[pcie.CPU] = pcie.Timing{Egress: priced(c.Cost("hardware.cpu.egress"), uncore)}
+	hop := c.Duration("hardware.cpu.socket_hop")
+	if c.Enum("host.proxy.memory") == "other" {
+		p.Units[pcie.Host].Read, p.Units[pcie.Host].Write = p.Units[pcie.Host].Read.Plus(hop), p.Units[pcie.Host].Write.Plus(hop)
+	}
+	if c.Enum("host.proxy.socket") == "other" {
+		p.Units[pcie.CPU].Egress = p.Units[pcie.CPU].Egress.Plus(hop)
+	}
 	return p
 }
 
@@ -213,29 +203,5 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),
 		FixedPhase: c.Enum("hardware.gpu.poll_phase") == "fixed",
 		Routine:    cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
-	}
-}
-
-func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
-	if c.Enum("host.proxy.core") == "smt-sibling" {
-		core = int64(float64(core) / c.Ratio("hardware.cpu.smt_factor"))
-	}
-	onCore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), core) }
-	onUncore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), uncore) }
-	var idle []cpu.IdleState
-	for _, s := range []string{"c1", "c1e", "c6"} {
-		if c.Enum("host.idle.deepest") == "none" {
-			break
-		}
-		key := "hardware.cpu.idle." + s
-		idle = append(idle, cpu.IdleState{After: c.Duration(key + ".after"), Exit: c.Delay(key + ".exit")})
-		if strings.EqualFold(c.Enum("host.idle.deepest"), s) {
-			break
-		}
-	}
-	return &cpu.Config{
-		Stream: onUncore("stream"), Lookup: onCore("lookup"), Yield: onCore("yield"), Interrupt: c.Delay("hardware.cpu.interrupt"), Switch: c.Delay("hardware.cpu.switch"), Idle: idle,
-		Loop: onCore("loop"), Check: onCore("check"), Miss: onUncore("miss"), Rewrite: onUncore("rewrite"), Dequeue: onCore("dequeue"), Build: onCore("build"),
-		Post: onCore("post"), Flush: onUncore("flush"), PollEmpty: onCore("poll_empty"), PollCQE: onCore("poll_cqe"), Publish: onCore("publish"),
 	}
 }

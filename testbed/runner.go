@@ -145,7 +145,7 @@ func (r *runner) plan() (*plan, error) {
 			SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),
 			Gather: c.Bool("path.proxy.gather"), SignalApart: c.Enum("path.proxy.signal_call") == "apart", CQBatch: c.Count("path.proxy.cq_batch"),
 			CQOnce: c.Bool("path.proxy.cq_once"), CQTests: c.Enum("path.proxy.cq_tests") == "entry", DrainPolls: c.Count("path.proxy.drain_polls"),
-			Lock: c.Bool("path.proxy.lock"), Clears: c.Count("path.steps.clears"), Lookups: c.Count("path.steps.lookups"), PassLookups: c.Count("path.steps.pass_lookups"), Yields: c.Count("path.steps.yields"),
+			Lock: c.Bool("path.proxy.lock"), Clears: c.Count("path.steps.clears"), Lookups: c.Count("path.steps.lookups"), PassLookups: c.Count("path.steps.pass_lookups"),
 		}
 		p.prox.Quiet, _ = path.ParseQuiet(c.Enum("path.proxy.quiet"))
 		p.prox.Burst = p.prox.Chain
@@ -158,13 +158,7 @@ func (r *runner) plan() (*plan, error) {
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
 			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}
-		wait := c.Enum("host.proxy.wait")
-		if wait == "auto" {
-			wait = c.Enum("path.proxy.wait")
-		}
-		if wait == "interrupt" {
-			p.prox.Interrupt, p.prox.Moderation, p.prox.Frames = true, c.Duration("host.interrupt.moderation"), c.Count("host.interrupt.frames")
-		}
+		p.prox.Wait = waiting(c, c.Count("path.steps.yields"))
 		p.prox.Workers = c.Count("host.proxy.threads")
 		if c.Has("path.proxy.workers") {
 			p.prox.Workers = c.Count("path.proxy.workers")
@@ -203,6 +197,9 @@ func (r *runner) plan() (*plan, error) {
 	}
 	if period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); length >= period {
 		return nil, fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
+	}
+	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
+		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")
 	}
 	if c.Enum("host.proxy.core") == "shared" && p.proxy && c.Count("host.competing.threads") == 0 {
 		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")

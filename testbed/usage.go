@@ -12,6 +12,8 @@ type usage struct {
 	at         sim.Time
 	messages   uint64
 	busy       sim.Duration
+	workers    int          // CPU threads, each of which keeps a core while it does not sleep
+	asleep     sim.Duration // of all of them
 	doorbells  int
 	wqeFetches int
 	links      []result.Link
@@ -22,6 +24,12 @@ func (m *machine) usage(run *workload.Run, fwd side) usage {
 	u := usage{at: m.env.Eng.Now(), messages: run.Messages, doorbells: m.nics[0].Doorbells, wqeFetches: m.nics[0].WQEFetches}
 	if fwd != nil { // a step has no path
 		u.busy = fwd.busy()
+		if x, ok := fwd.(interface{ Asleep() sim.Duration }); ok {
+			u.asleep = x.Asleep()
+		}
+		if x, ok := fwd.(interface{ Workers() int }); ok {
+			u.workers = x.Workers()
+		}
 	}
 	add := func(name string, packets int, bytes int64, busy sim.Duration) {
 		u.links = append(u.links, result.Link{Name: name, TLPs: packets, Bytes: bytes})
@@ -43,6 +51,10 @@ func (u *usage) since(from *usage) result.Cost {
 	c := result.Cost{
 		Window: u.at.Sub(from.at), Messages: int(u.messages - from.messages), CPUBusy: u.busy - from.busy,
 		Doorbells: u.doorbells - from.doorbells, WQEFetches: u.wqeFetches - from.wqeFetches,
+	}
+	c.CPUCores = float64(u.workers)
+	if c.Window > 0 {
+		c.CPUCores -= float64(u.asleep-from.asleep) / float64(c.Window)
 	}
 	for i, l := range u.links {
 		l.TLPs -= from.links[i].TLPs

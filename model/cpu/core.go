@@ -6,58 +6,48 @@ import (
 	"gdisim/sim"
 )
 
-// Config holds the price of each step of a proxy thread at the clocks of the
-// run. Core cycles follow the core's clock, MMIO and last-level cache steps the
-// uncore's; both are resolved to time before they get here.
-type Config struct {
-	Loop      sim.Delay // one pass of the polling loop, without what it looks at
-	Check     sim.Delay // look at a ring whose line has not changed
-	Miss      sim.Delay // load of a line that a device or another core has written
-	Rewrite   sim.Delay // store to a line that a device or another core has read
-	Dequeue   sim.Delay // check and decode one descriptor
-	Build     sim.Delay // build one WQE (ibv_post_send, per WR)
-	Post      sim.Delay // per ibv_post_send call: checks, doorbell record
-	Flush     sim.Delay // doorbell or BlueFlame store with the flush of the write-combining buffer
-	PollEmpty sim.Delay // ibv_poll_cq that finds nothing
-	PollCQE   sim.Delay // ibv_poll_cq, per CQE found, without the line's miss
-	Publish   sim.Delay // store of a completion counter, issue only
-	Stream    sim.Delay // load of the next line of a run that a device has written
-	Yield     sim.Delay // sched_yield with nobody else to run
-	Lookup    sim.Delay // look-up in a tree or hash, or an uncontended lock
-
-	Interrupt sim.Delay // MSI-X write, entry, handler
-	Switch    sim.Delay // wake-up by the scheduler and context switch
-	Idle      []IdleState
-}
-
-// IdleState is a state that an idle core may enter, in order of depth.
-type IdleState struct {
-	After sim.Duration // of idling
-	Exit  sim.Delay
-}
-
-// Outage is a recurring interval in which the core works for somebody else.
-type Outage struct {
-	Period sim.Duration
-	Length sim.Duration
-	Phase  sim.Duration // start of one of the intervals
-}
-
 // Core is one core with what takes it away from the thread.
 type Core struct {
-	cfg     *Config
-	rng     *rand.Rand
-	outages []Outage
+	cfg    *Config
+	rng    *rand.Rand
+	away   []away
+	rivals *rivals // among away; nil: the core is the thread's
+	stalls []*stalls
+	idler  idler
 }
 
-// NewCore returns a core. Outages without length are left out. rng serves
-// prices that are distributions.
-func NewCore(cfg *Config, rng *rand.Rand, outages ...Outage) *Core {
+// away is something that takes the core from the thread at times.
+type away interface {
+	// at reports whether it has the core at t, and until when that holds.
+	at(t sim.Time) (taken bool, until sim.Time)
+}
+
+// Load is what takes a core away from the thread. The zero Load is nothing.
+type Load struct {
+	Outages []Outage
+	Stalls  []Stall
+	Rivals  Rivals
+}
+
+// NewCore returns a core. Outages without length and stalls that never come are
+// left out. rng serves prices that are distributions.
+func NewCore(cfg *Config, rng *rand.Rand, load Load) *Core {
 	c := &Core{cfg: cfg, rng: rng}
-	for _, o := range outages {
-		if o.Length > 0 && o.Period > o.Length {
-			c.outages = append(c.outages, o)
+	for i := range load.Outages {
+		if o := &load.Outages[i]; o.Length > 0 && o.Period > o.Length {
+			c.away = append(c.away, o)
 		}
+	}
+	for _, s := range load.Stalls {
+		if s.Every.Mean() > 0 {
+			x := &stalls{Stall: s}
+			c.stalls = append(c.stalls, x)
+			c.away = append(c.away, x)
+		}
+	}
+	if load.Rivals.Threads > 0 {
+		c.rivals = newRivals(load.Rivals)
+		c.away = append(c.away, c.rivals)
 	}
 	return c
 }
@@ -76,56 +66,39 @@ func (c *Core) Within(d sim.Duration) sim.Duration {
 	return sim.Duration(c.rng.Int64N(int64(d)))
 }
 
-// Wake returns when the handler of an interrupt raised at t has run and when
-// the thread that it wakes does; the core has been idle for so long at t.
-func (c *Core) Wake(t sim.Time, idle sim.Duration) (irq, awake sim.Time) {
-	var exit sim.Duration
-	for i := range c.cfg.Idle {
-		if s := &c.cfg.Idle[i]; idle >= s.After {
-			exit = c.Draw(s.Exit)
-		}
-	}
-	irq = t.Add(c.Draw(c.cfg.Interrupt))
-	return irq, c.Available(irq.Add(exit + c.Draw(c.cfg.Switch)))
-}
-
-// since returns how far t is into the outage's period.
-func (o *Outage) since(t sim.Time) sim.Duration {
-	x := (sim.Duration(t) - o.Phase) % o.Period
-	if x < 0 {
-		x += o.Period
-	}
-	return x
-}
-
 // Available returns the first moment from t on at which the thread has the
 // core.
-func (c *Core) Available(t sim.Time) sim.Time {
-	for again := true; again; {
-		again = false
-		for i := range c.outages {
-			o := &c.outages[i]
-			if x := o.since(t); x < o.Length {
-				t = t.Add(o.Length - x)
-				again = true
-			}
+func (c *Core) Available(t sim.Time) sim.Time { return c.after(t, nil) }
+
+// after is Available with one of those that take the core left out.
+func (c *Core) after(t sim.Time, but away) sim.Time {
+	for i := 0; i < len(c.away); i++ {
+		if c.away[i] == but {
+			continue
+		}
+		if taken, until := c.away[i].at(t); taken {
+			t, i = until, -1
 		}
 	}
 	return t
 }
 
-// Run returns when work that is ready at t starts and ends, outages left out.
+// Run returns when work that is ready at t starts and ends, what takes the core
+// left out. Work is given in the order of its time.
 func (c *Core) Run(t sim.Time, work sim.Duration) (start, end sim.Time) {
-	if len(c.outages) == 0 {
+	if len(c.away) == 0 {
 		return t, t.Add(work)
+	}
+	for _, s := range c.stalls {
+		s.forget(t)
 	}
 	start = c.Available(t)
 	end = start
 	for {
 		run := work
-		for i := range c.outages {
-			o := &c.outages[i]
-			run = min(run, o.Period-o.since(end))
+		for _, a := range c.away {
+			_, until := a.at(end)
+			run = min(run, until.Sub(end))
 		}
 		end = end.Add(run)
 		if work -= run; work == 0 {
@@ -133,4 +106,21 @@ func (c *Core) Run(t sim.Time, work sim.Duration) (start, end sim.Time) {
 		}
 		end = c.Available(end)
 	}
+}
+
+// Yield returns when the thread has the core again that it offers to others at
+// t.
+func (c *Core) Yield(t sim.Time) sim.Time {
+	if c.rivals == nil {
+		return t
+	}
+	return c.rivals.yield(t.Add(c.Draw(c.cfg.Switch))).Add(c.Draw(c.cfg.Switch))
+}
+
+// yielding is the mean time that the core is away for after a yield.
+func (c *Core) yielding() sim.Duration {
+	if c.rivals == nil {
+		return 0
+	}
+	return 2*c.cfg.Switch.Mean() + c.rivals.turn()
 }

@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		{"before the first one's phase", []cpu.Outage{{Period: 100 * sim.Microsecond, Length: 60 * sim.Microsecond, Phase: 50 * sim.Microsecond}}, 5, 10, 10, 20},
 		{"no length", []cpu.Outage{{Period: 100 * sim.Microsecond}}, 0, 300, 0, 300},
 	} {
-		c := cpu.NewCore(&cpu.Config{}, nil, tt.outages...)
+		c := cpu.NewCore(&cpu.Config{}, nil, cpu.Load{Outages: tt.outages})
 		start, end := c.Run(us(tt.at), sim.Duration(tt.work)*sim.Microsecond)
 		if start != us(tt.start) || end != us(tt.end) {
 			t.Errorf("%s: %v to %v, want %d to %d us", tt.name, start, end, tt.start, tt.end)
@@ -64,7 +64,7 @@ func TestRunConserves(t *testing.T) {
 		if share >= 1 {
 			t.Skip("nothing left of the core")
 		}
-		c := cpu.NewCore(&cpu.Config{}, nil, outages...)
+		c := cpu.NewCore(&cpu.Config{}, nil, cpu.Load{Outages: outages})
 		at := sim.Time(rapid.Int64Range(0, 200).Draw(t, "at"))
 		work := sim.Duration(rapid.Int64Range(1, 200).Draw(t, "work"))
 		start, end := c.Run(at, work)

@@ -78,20 +78,18 @@ type Proxy struct {
 	// ReplyAfterCompletion: a thread waits for its own completion before it
 	// looks for the peer's reply.
 	ReplyAfterCompletion bool
-	Stream               bool         // threads keep a window: they wait for progress, not for a quiet
-	SignaledEach         bool         // every WR asks for a CQE, not only a chain's last
-	Pop                  bool         // a slot is free, and counted, once its descriptor was read
-	PublishEvery         int          // popped descriptors per store of the progress, unless the ring is empty
-	Gather               bool         // one chain takes descriptors of all the worker's rings
-	SignalApart          bool         // a signal is a call of its own, not chained behind its write
-	CQBatch              int          // CQEs that one poll of the CQ may return
-	CQOnce               bool         // one poll of the CQ a pass, else until it is empty
-	CQTests              bool         // a poll of the CQ per outstanding entry, not per pass
-	DrainPolls           int          // empty polls after which a quiet counts as done
-	Lock                 bool         // the workers of a node take one lock to post
-	Interrupt            bool         // an idle worker sleeps until an interrupt
-	Moderation           sim.Duration // up to so long an interrupt is held
-	Frames               int          // unless so many events wait for it
+	Stream               bool       // threads keep a window: they wait for progress, not for a quiet
+	SignaledEach         bool       // every WR asks for a CQE, not only a chain's last
+	Pop                  bool       // a slot is free, and counted, once its descriptor was read
+	PublishEvery         int        // popped descriptors per store of the progress, unless the ring is empty
+	Gather               bool       // one chain takes descriptors of all the worker's rings
+	SignalApart          bool       // a signal is a call of its own, not chained behind its write
+	CQBatch              int        // CQEs that one poll of the CQ may return
+	CQOnce               bool       // one poll of the CQ a pass, else until it is empty
+	CQTests              bool       // a poll of the CQ per outstanding entry, not per pass
+	DrainPolls           int        // empty polls after which a quiet counts as done
+	Lock                 bool       // the workers of a node take one lock to post
+	Wait                 cpu.Policy // how a worker waits for work
 	Counts               Counts
 	DescriptorBytes      int64
 	SignalBytes          int64 // what a signal adds to its descriptor
@@ -100,7 +98,6 @@ type Proxy struct {
 	Rewrites             int   // lines that the worker writes per completion after the GPU has read them
 	Lookups              int   // tree or hash look-ups per message
 	PassLookups          int   // the same per pass
-	Yields               int   // of the core, per pass
 }
 
 // inlined reports whether the worker can put the payload into the WQE: the
@@ -233,16 +230,16 @@ func (x *Proxy) Worker(c *cpu.Config, m Message) []WorkerStep {
 		out = append(out, WorkerStep{s, what, price, why})
 	}
 	times := func(n int, d sim.Delay) sim.Duration { return sim.Duration(n) * d.Mean() }
-	if x.Interrupt {
+	if x.Wait.Interrupts() {
 		add(stage.CPUInterrupt, c.Interrupt.Mean(), "MSI-X write, moderation, IRQ entry, handler", "an idle worker sleeps; moderation comes on top")
-		add(stage.CPUWake, c.Switch.Mean(), "idle-state exit, scheduler, switch", "host.idle.deepest decides the exit")
+		add(stage.CPUWake, c.WakeUp.Mean()+c.Switch.Mean(), "idle-state exit, scheduler, switch", "host.idle.deepest decides the exit")
 	}
 	add(stage.CPUWait, c.Check.Mean(), "look at each ring in turn", "nothing is told; a pass looks at every ring and at the CQ")
 	if x.PassLookups > 0 {
 		add(stage.CPUWait, times(x.PassLookups, c.Lookup), "bookkeeping of the pass", "look-ups, whatever the pass finds")
 	}
-	if x.Yields > 0 {
-		add(stage.CPUWait, times(x.Yields, c.Yield), "sched_yield", "after every pass, whether somebody else runs or not")
+	if x.Wait.Yields > 0 {
+		add(stage.CPUWait, times(x.Wait.Yields, c.Yield), "sched_yield", "after every pass, whether somebody else runs or not")
 	}
 	first := (x.descriptor(m) + 63) / 64
 	add(stage.CPUDequeue, times(int(first), c.Miss), "load the descriptor's lines (missed: the GPU wrote them)", "descriptors below 64 B share a line")

@@ -204,7 +204,7 @@ func build(t interface{ Fatal(...any) }, outages ...cpu.Outage) *rig {
 			PollCQE: fixed(23), Publish: fixed(8),
 		},
 	}
-	r.core = cpu.NewCore(r.cpu, nil, outages...)
+	r.core = cpu.NewCore(r.cpu, nil, cpu.Load{Outages: outages})
 	net, err := fabric.New(eng, rec, nil, 2, fabric.Config{Rate: 200e9, Hops: 1, SwitchLatency: fixed(130), CableLatency: fixed(20)})
 	if err != nil {
 		t.Fatal(err)

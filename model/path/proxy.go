@@ -1,6 +1,7 @@
 package path
 
 import (
+	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/model/pcie"
 	"gdisim/sim"
@@ -70,6 +71,7 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	p.quiet, p.after = bind(Program{Each: before}, m, 1, false), after
 	for i := range cfg.Workers {
 		w := &worker{path: p, core: p.node.Core(i)}
+		w.wait = cpu.NewWaiter(w.core, &p.cfg.Wait)
 		qp, err := p.node.NIC.NewQP(peer, pcie.Host, cqe{w})
 		if err != nil {
 			return nil, err
@@ -86,6 +88,12 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	}
 	for _, w := range p.workers {
 		w.idle()
+	}
+	if cfg.Wait.Interrupts() && cfg.Wait.OneLook && env.Find != nil {
+		env.Find(0, stage.Hazard{
+			Finding: stage.LostInterrupt, Grade: stage.Possible, Node: node, Queue: -1, Index: -1,
+			Cause: "the thread does not look again once it has asked for an interrupt",
+		})
 	}
 	return p, nil
 }
@@ -349,5 +357,15 @@ func (p *ProxyPath) Busy() sim.Duration {
 	return d
 }
 
-// Workers returns the number of worker threads, each of which keeps a core.
+// Asleep returns how long the workers have slept so far.
+func (p *ProxyPath) Asleep() sim.Duration {
+	var d sim.Duration
+	for _, w := range p.workers {
+		d += w.wait.Asleep(p.env.Eng.Now(), w.state == workerIdle)
+	}
+	return d
+}
+
+// Workers returns the number of worker threads, each of which keeps a core while
+// it does not sleep.
 func (p *ProxyPath) Workers() int { return len(p.workers) }

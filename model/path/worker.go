@@ -12,6 +12,7 @@ import (
 type worker struct {
 	path  *ProxyPath
 	core  *cpu.Core
+	wait  *cpu.Waiter
 	qp    *nic.QP
 	rings []*ring
 	h     sim.HandlerID
@@ -27,12 +28,8 @@ type worker struct {
 	taken  int  // descriptors of the ring at pos in this pass
 	polled int  // CQEs that this pass has found
 	state  workerState
-	idleAt sim.Time     // when a pass began that has found nothing so far
-	pass   sim.Duration // length of such a pass
 	timer  sim.TimerID
 	timed  bool
-	next   sim.Time
-	slept  wakeUp
 	cause  sim.Cause // of what the worker is about to send
 	blue   bool
 	apart  bool // the second of two calls is to follow: head is the first's
@@ -76,30 +73,6 @@ type drain struct {
 	count uint32 // the ring's counter behind the entry
 }
 
-// wakeUp is the last interrupt that woke the worker.
-type wakeUp struct {
-	raised     sim.Time // when the MSI-X write leaves
-	frames     int      // events left until moderation lets it leave at once
-	irq, awake sim.Time // when the handler has run, and when the thread has
-}
-
-// event counts one more event before an interrupt that is on its way; it
-// reports whether that goes on as it is.
-func (u *wakeUp) event(now sim.Time) bool {
-	u.frames--
-	return u.frames != 0 || u.raised <= now
-}
-
-// raise returns when the interrupt leaves: moderation holds it until its timer,
-// which nothing ties to the events, or a number of events.
-func (u *wakeUp) raise(now sim.Time, full bool, core *cpu.Core, moderation sim.Duration, frames int) sim.Time {
-	u.raised, u.frames = now, frames-1
-	if !full && u.frames != 0 {
-		u.raised = now.Add(core.Within(moderation))
-	}
-	return u.raised
-}
-
 // idle lets the worker's passes go by without events until notice.
 func (w *worker) idle() {
 	cfg := w.core.Config()
@@ -107,9 +80,8 @@ func (w *worker) idle() {
 	if !w.stuck {
 		w.taken = 0
 	}
-	w.idleAt = w.path.env.Eng.Now()
-	w.pass = max(1, cfg.Loop.Mean()+sim.Duration(len(w.rings))*cfg.Check.Mean()+sim.Duration(w.tests())*cfg.PollEmpty.Mean()+
-		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()+sim.Duration(w.path.cfg.Yields)*cfg.Yield.Mean())
+	w.wait.Begin(w.path.env.Eng.Now(), cfg.Loop.Mean()+sim.Duration(len(w.rings))*cfg.Check.Mean()+sim.Duration(w.tests())*cfg.PollEmpty.Mean()+
+		sim.Duration(w.path.cfg.PassLookups)*cfg.Lookup.Mean()+sim.Duration(w.path.cfg.Wait.Yields)*cfg.Yield.Mean())
 }
 
 // tests is the number of polls of the CQ in a pass that finds nothing there.
@@ -127,31 +99,22 @@ func (w *worker) notice(pos int) {
 	if w.state != workerIdle {
 		return
 	}
-	now := w.path.env.Eng.Now()
-	var at sim.Time
-	if w.path.cfg.Interrupt {
-		if w.timed && w.slept.event(now) {
-			return // the interrupt is on its way
-		}
-		w.slept.irq, w.slept.awake = w.core.Wake(w.slept.raise(now, w.timed, w.core, w.path.cfg.Moderation, w.path.cfg.Frames), now.Sub(w.idleAt))
-		at = w.slept.awake
-	} else {
-		at = w.idleAt.Add(sim.Duration(pos+1) * w.core.Config().Check.Mean())
-		if now > at {
-			k := (now.Sub(at) + w.pass - 1) / w.pass
-			at = at.Add(k * w.pass)
-		}
-		at = w.core.Available(at)
+	env := w.path.env
+	at, moved, lost := w.wait.Notice(env.Eng.Now(), sim.Duration(pos+1)*w.core.Config().Check.Mean())
+	if lost && env.Find != nil {
+		env.Find(env.Eng.Now(), stage.Hazard{
+			Finding: stage.LostInterrupt, Grade: stage.Occurred, Node: w.path.node.Index, Queue: pos, Index: -1,
+			Cause: "it came between the thread's last look and the arming, which tells of later events only",
+		})
+	}
+	if !moved {
+		return
 	}
 	if w.timed {
-		if w.next <= at {
-			return
-		}
-		w.path.env.Eng.Cancel(w.timer)
+		env.Eng.Cancel(w.timer)
 	}
-	w.timed, w.next = true, at
-	w.pos = pos
-	w.timer = w.path.env.Eng.Timer(at, w.h, 0)
+	w.timed, w.pos = true, pos
+	w.timer = env.Eng.Timer(at, w.h, 0)
 }
 
 type cqe struct{ *worker }
@@ -174,6 +137,10 @@ func (a act) Handle(uint32) {
 	switch state {
 	case workerIdle:
 		w.timed = false
+		if at := w.wait.Wake(now); at > now { // others have the core
+			p.env.Eng.At(at, w.h, 0)
+			return
+		}
 	case workerLooking, workerReaping:
 	case workerPosting:
 		head := w.qp.Head()
@@ -249,7 +216,10 @@ func (w *worker) look() {
 			for range w.tests() {
 				t = t.Add(w.core.Draw(cfg.PollEmpty))
 			}
-			t = t.Add(w.core.Draw(cfg.Loop) + w.times(x.PassLookups, cfg.Lookup) + w.times(x.Yields, cfg.Yield))
+			t = t.Add(w.core.Draw(cfg.Loop) + w.times(x.PassLookups, cfg.Lookup))
+			for range x.Wait.Yields {
+				t = w.core.Yield(t.Add(w.core.Draw(cfg.Yield)))
+			}
 			continue
 		}
 		r := w.rings[w.pos]
@@ -323,14 +293,14 @@ func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 
 // woken lets work that waited for an interrupt show it.
 func (w *worker) woken(c sim.Cause, at sim.Time) sim.Cause {
-	s := &w.slept
-	if !w.path.cfg.Interrupt || at >= s.awake || s.awake > w.path.env.Eng.Now() {
+	irq, awake, ok := w.wait.Woken()
+	if !ok || at >= awake || awake > w.path.env.Eng.Now() {
 		return c
 	}
 	rec, k := w.path.env.Rec, w.path.kinds
-	irq := max(at, s.irq)
+	irq = max(at, irq)
 	c = rec.Span(c, k[stage.CPUInterrupt], at, irq, 0)
-	return rec.Span(c, k[stage.CPUWake], irq, s.awake, 0)
+	return rec.Span(c, k[stage.CPUWake], irq, awake, 0)
 }
 
 // serve posts up to a chain of the ring's descriptors with one doorbell; with
