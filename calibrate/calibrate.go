@@ -12,6 +12,7 @@ import (
 	"gdisim/result"
 	"gdisim/scenarios"
 	"gdisim/sim"
+	"gdisim/stage"
 	"gdisim/testbed"
 )
 
@@ -48,14 +49,14 @@ type Param struct {
 
 // Row is one number that the fit was held against.
 type Row struct {
-	What            string // "bytes=8B x put+completion"
-	Measured        sim.Duration
-	Sigma           sim.Duration // what it may be off by, one standard deviation
-	Before, After   sim.Duration // the model with the prior, and with the fit
-	HeldOut         bool         // not fitted
-	point, path     int
-	name            result.Name
-	postAndDoorbell bool
+	What          string // "bytes=8B x put+completion"
+	Measured      sim.Duration
+	Sigma         sim.Duration // what it may be off by, one standard deviation
+	Before, After sim.Duration // the model with the prior, and with the fit
+	HeldOut       bool         // not fitted
+	point, path   int
+	name          result.Name
+	with          stage.Stage // measured together with it
 }
 
 // Fit is what a calibration found.

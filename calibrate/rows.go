@@ -17,6 +17,10 @@ const (
 	floor      = 1 * sim.Nanosecond
 )
 
+// seenWith are stages that a clock on hardware sees as one: around ibv_post_send,
+// and from the device's time stamp of a CQE until the poll.
+var seenWith = map[stage.Stage]stage.Stage{stage.CPUPost: stage.CPURing, stage.NICCQE: stage.CPUPoll}
+
 // rows picks the numbers of a result that the model can be held against: metrics
 // of paths with the same stack, and stages that were measured by themselves.
 func rows(r, of *result.Result) ([]Row, []string) {
@@ -39,8 +43,8 @@ func rows(r, of *result.Result) ([]Row, []string) {
 			if q < 0 || p.Err != "" {
 				continue
 			}
-			add := func(n result.Name, v, sigma sim.Duration, post bool) {
-				row := Row{What: strings.Join(append(slices.Clone(at), p.Name, n.String()), " "), Measured: v, point: k, path: q, name: n, postAndDoorbell: post}
+			add := func(n result.Name, v, sigma sim.Duration, with stage.Stage) {
+				row := Row{What: strings.Join(append(slices.Clone(at), p.Name, n.String()), " "), Measured: v, point: k, path: q, name: n, with: with}
 				// The model draws phases and ticks: its median is one of a sample too.
 				if m := of.Points[k].Paths[q].Metric(n.Metric); m != nil && n.Stage == stage.None {
 					sigma = sim.Duration(math.Hypot(float64(sigma), float64(medianSigma(m.N, m.Quantiles))))
@@ -53,7 +57,7 @@ func rows(r, of *result.Result) ([]Row, []string) {
 			if p.Stack == of.Points[k].Paths[q].Stack {
 				for _, m := range p.Metrics {
 					if m.Metric.IsTime() {
-						add(result.Name{Metric: m.Metric, Node: -1, Stat: result.P50}, m.P50, medianSigma(m.N, m.Quantiles), false)
+						add(result.Name{Metric: m.Metric, Node: -1, Stat: result.P50}, m.P50, medianSigma(m.N, m.Quantiles), stage.None)
 					}
 				}
 			} else {
@@ -65,7 +69,7 @@ func rows(r, of *result.Result) ([]Row, []string) {
 					// What a clock saw of the acknowledgement is not the model's stage: it
 					// begins at the delivery, and has the CQE and the poll in it.
 					if s.Method != "" && s.Stage != stage.Unresolved && s.Stage != stage.NICAck {
-						add(result.Name{Metric: b.Metric, Stage: s.Stage, Node: s.Node, Stat: result.P50}, s.Time, sim.Duration(float64(s.Spread)/1.96), s.Stage == stage.CPUPost)
+						add(result.Name{Metric: b.Metric, Stage: s.Stage, Node: s.Node, Stat: result.P50}, s.Time, sim.Duration(float64(s.Spread)/1.96), seenWith[s.Stage])
 					}
 				}
 			}
@@ -105,14 +109,14 @@ func (r *Row) of(s *result.Result) (sim.Duration, bool) {
 	if err != nil || p.Err != "" {
 		return 0, false
 	}
-	if r.postAndDoorbell { // a clock around ibv_post_send sees both
+	if r.with != stage.None {
 		n := r.name
-		n.Stage = stage.CPURing
-		ring, err := p.Get(n)
+		n.Stage = r.with
+		also, err := p.Get(n)
 		if err != nil {
 			return 0, false
 		}
-		v.Time += ring.Time
+		v.Time += also.Time
 	}
 	return v.Time, true
 }

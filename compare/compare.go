@@ -89,10 +89,17 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 	}
 	// A clock around ibv_post_send sees the doorbell's store in it.
 	mixed := a.Backend != b.Backend
-	va, orderA := numbers(a, mixed)
-	vb, orderB := numbers(b, mixed)
+	fold := map[stage.Stage]stage.Stage{}
 	if mixed {
-		c.Notices = append(c.Notices, "cpu.post has cpu.ring in it on both sides, as a clock around ibv_post_send does")
+		fold[stage.CPURing] = stage.CPUPost
+		if stamped(a) || stamped(b) {
+			fold[stage.CPUPoll] = stage.NICCQE
+		}
+	}
+	va, orderA := numbers(a, fold)
+	vb, orderB := numbers(b, fold)
+	if mixed {
+		c.Notices = append(c.Notices, "cpu.post has cpu.ring in it on both sides, as a clock around ibv_post_send does; so has nic.cqe cpu.poll, where the device's time stamps tell it")
 	}
 	for _, k := range orderB {
 		if _, ok := va[k]; !ok {
@@ -139,7 +146,22 @@ type key struct {
 	staged            bool
 }
 
-func numbers(r *result.Result, foldRing bool) (map[key]value, []key) {
+// stamped reports whether a device's clock told when its CQEs were written.
+func stamped(r *result.Result) bool {
+	for i := range r.Points {
+		for j := range r.Points[i].Paths {
+			for _, b := range r.Points[i].Paths[j].Breakdowns {
+				if slices.ContainsFunc(b.Stages, func(s result.StageTime) bool { return s.Stage == stage.NICCQE && s.Method != "" }) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// numbers are those of a result, with the stages that fold names added to others.
+func numbers(r *result.Result, fold map[stage.Stage]stage.Stage) (map[key]value, []key) {
 	out := map[key]value{}
 	var order []key
 	add := func(k key, v value) {
@@ -180,11 +202,7 @@ func numbers(r *result.Result, foldRing bool) (map[key]value, []key) {
 				add(key{point, p.Name, m.Metric.String(), false}, v)
 			}
 			for _, b := range p.Breakdowns {
-				stages := b.Stages
-				if foldRing {
-					stages = folded(stages)
-				}
-				for _, s := range stages {
+				for _, s := range folded(b.Stages, fold) {
 					if s.Time == 0 && s.Mean == 0 {
 						continue
 					}
@@ -202,12 +220,13 @@ func numbers(r *result.Result, foldRing bool) (map[key]value, []key) {
 	return out, order
 }
 
-// folded adds cpu.ring to cpu.post of the same node.
-func folded(in []result.StageTime) []result.StageTime {
+// folded adds each stage that fold names to the other of the same node, where that
+// is there.
+func folded(in []result.StageTime, fold map[stage.Stage]stage.Stage) []result.StageTime {
 	var out []result.StageTime
 	for _, s := range in {
-		if s.Stage == stage.CPURing {
-			if i := slices.IndexFunc(out, func(x result.StageTime) bool { return x.Stage == stage.CPUPost && x.Node == s.Node }); i >= 0 {
+		if into, ok := fold[s.Stage]; ok {
+			if i := slices.IndexFunc(out, func(x result.StageTime) bool { return x.Stage == into && x.Node == s.Node }); i >= 0 {
 				out[i].Time += s.Time
 				out[i].Mean += s.Mean
 				continue

@@ -2,7 +2,6 @@ package hw
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +14,6 @@ import (
 	"gdisim/stage"
 )
 
-// errOtherBackend is why a path with GPU threads is not measured.
-var errOtherBackend = errors.New("a GPU rings the doorbell on this path, and this build drives the NIC from a CPU thread only: nothing was measured")
-
-// errStep is why a step without messages is not measured here.
-var errStep = fmt.Errorf("no step without a message: %w", errOtherBackend)
-
 // bench measures paths against a target.
 type bench struct {
 	o        *Options
@@ -30,27 +23,6 @@ type bench struct {
 	e        verbs.Endpoint
 }
 
-// work is what a scenario asks for, as far as hardware can obey.
-type work struct {
-	kind               string
-	bytes, n, warmup   int
-	window, chain, qps int
-	inline             bool
-}
-
-func read(c *scenarios.Config) work {
-	w := work{
-		kind: c.Enum("workload.kind"), bytes: int(c.Bytes("workload.bytes")), n: c.Count("workload.iterations"), warmup: c.Count("workload.warmup"),
-		window: c.Count("workload.outstanding"), chain: c.Count("workload.wqes_per_doorbell"), qps: 1, inline: c.Bool("path.inline"),
-	}
-	if c.Has("path.qps_per_peer") {
-		w.qps = min(c.Count("path.qps_per_peer"), 64)
-	}
-	w.chain = min(w.chain, 64)
-	w.window = max(w.window, w.chain)
-	return w
-}
-
 // registrations of each kind of page are timed.
 const registrations = 10
 
@@ -58,37 +30,54 @@ const registrations = 10
 const few = 200
 
 // path measures one path. On error, what was measured until then is returned.
-func (b *bench) path(ctx context.Context, c *scenarios.Config) (result.Path, error) {
+// One that cannot run here is errOtherBackend.
+func (b *bench) path(ctx context.Context, name string, c *scenarios.Config) (result.Path, error) {
 	p := result.Path{Stack: Stack}
-	if scenarios.IsStep(c.Enum("workload.kind")) {
-		return p, errStep
-	}
-	if c.Enum("path.protocol") != "cpu-proxy" {
-		return p, errOtherBackend
-	}
-	w := read(c)
-	p.Workload = fmt.Sprintf("%s %d B by a CPU thread through libibverbs, host memory at both ends, %d outstanding", w.kind, w.bytes, w.window)
-	cfg := verbs.Config{Device: b.o.Device, GID: b.o.GID, Port: b.o.Port, QPs: w.qps, Depth: max(w.window, 2*w.chain, 16), Bytes: max(w.bytes, 8), Inline: 256}
-	e, err := b.o.Open(cfg)
+	w, err := read(c)
 	if err != nil {
 		return p, err
 	}
+	p.Workload = fmt.Sprintf("%s %d B by a CPU thread through libibverbs, host memory at both ends, %d outstanding", w.kind, w.bytes, w.window)
+	if notice := w.notice(name); notice != "" {
+		b.once(notice)
+	}
+	m := measurement{bench: b, ctx: ctx, w: w, p: &p}
+	err = m.run()
+	for _, q := range c.Used() {
+		p.Params = append(p.Params, result.Param(q))
+	}
+	return p, err
+}
+
+// meet opens an endpoint at each end, has f run between them and closes both.
+// change, nil for none, is what is asked for beside the workload's own.
+func (m *measurement) meet(change func(*verbs.Config), f func() error) error {
+	w := &m.w
+	cfg := verbs.Config{
+		Device: m.o.Device, GID: m.o.GID, Port: m.o.Port, QPs: w.qps, Depth: max(w.window, 2*w.chain, 16), Bytes: max(w.bytes, 8), Inline: 256, NoBlueFlame: w.noBlueFlame,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := m.o.Open(cfg)
+	if err != nil {
+		return err
+	}
 	defer e.Close()
-	defer b.t.leave()
-	addr, err := b.t.join(cfg, e.Address())
+	defer m.t.leave()
+	addr, err := m.t.join(cfg, e.Address())
 	if err == nil {
 		err = e.Connect(addr)
 	}
 	if err != nil {
-		return p, err
+		return err
 	}
-	b.e = e
-	b.describe(e.Info())
-	for _, q := range c.Used() {
-		p.Params = append(p.Params, result.Param(q))
+	m.e, m.info = e, e.Info()
+	m.describe(m.info)
+	if w.noBlueFlame && !m.info.BlueFlame {
+		m.once(m.info.Device + " cannot be told to ring without BlueFlame: blueflame false is not obeyed")
 	}
-	m := measurement{bench: b, ctx: ctx, w: w, p: &p, info: e.Info()}
-	return p, m.run()
+	return f()
 }
 
 // describe notes the device in the result, once.
@@ -124,6 +113,12 @@ type measurement struct {
 	p    *result.Path
 	info verbs.Info
 	seed byte
+
+	own              verbs.Batch
+	post, seen, done []sim.Duration      // of it
+	whole            bool                // all of it was measured
+	of               map[string]estimate // medians of the operations beside it
+	cqe              estimate            // from the device's CQE to the poll
 }
 
 // batch runs b on both ends and verifies what arrived.
@@ -183,54 +178,69 @@ func (m *measurement) metric(metric stage.Metric, samples []sim.Duration) {
 
 func (m *measurement) run() error {
 	if m.w.kind == "stream" {
-		return m.stream()
+		return m.meet(nil, m.stream)
 	}
-	return m.messages()
+	m.of = map[string]estimate{}
+	err := m.meet(nil, m.messages)
+	if err == nil {
+		err = m.otherRing()
+	}
+	if err == nil {
+		err = m.deviceTimes()
+	}
+	if m.whole {
+		m.differences()
+		m.breakdowns()
+	}
+	return err
 }
 
 // messages measures the workload's own operation in full, and the others for
 // the differences that tell stages apart.
 func (m *measurement) messages() error {
 	w := m.w
-	inline := w.inline && w.bytes <= m.info.InlineMax
-	own := verbs.Batch{Op: verbs.Write, N: w.n, Warmup: w.warmup, Inline: inline}
+	m.own = verbs.Batch{Op: verbs.Write, N: w.n, Warmup: w.warmup, Inline: w.inline && w.bytes <= m.info.InlineMax, Event: w.event, Signal: w.signal}
 	if w.kind == "get" {
-		own.Op, own.Inline = verbs.Read, false
+		m.own.Op, m.own.Inline = verbs.Read, false
 	}
-	t, err := m.batch(own)
-	post, seen, done := m.durations(t.Post), m.durations(t.Seen), m.durations(t.Done)
-	m.metric(stage.Issue, post)
-	if own.Op == verbs.Read {
-		m.metric(stage.Get, done)
+	t, err := m.batch(m.own)
+	m.post, m.seen, m.done = m.durations(t.Post), m.durations(t.Seen), m.durations(t.Done)
+	m.metric(stage.Issue, m.post)
+	if m.own.Op == verbs.Read {
+		m.metric(stage.Get, m.done)
 	} else {
-		m.metric(stage.PutCompletion, done)
-		m.metric(stage.OneWay, seen)
+		m.metric(stage.PutCompletion, m.done)
+		m.metric(stage.OneWay, m.seen)
 	}
 	m.p.Cost = result.Cost{Messages: t.Messages, Doorbells: t.Doorbells, CPUCores: 1}
 	if err != nil {
 		return err
 	}
-	medians := map[string]estimate{}
-	base := verbs.Batch{Op: verbs.Write, N: min(w.n, few), Warmup: min(w.warmup, few/10)}
+	m.whole = true
 	for _, v := range m.variants() {
-		b := base
-		v.change(&b)
-		t, err := m.batch(b)
-		d := m.durations(t.Done)
-		m.measure("op."+v.name, v.method, d)
-		m.measure("op."+v.name+".post", "ibv_post_send of it, call to return", m.durations(t.Post))
-		m.measure("op."+v.name+".seen", "call until the target's memory or receive queue shows it, by the same clock", m.durations(t.Seen))
-		if err != nil {
+		if err := m.beside(v); err != nil {
 			return err
 		}
-		medians[v.name] = median(d)
 	}
-	if err := m.roundTrip(inline); err != nil {
+	if err := m.roundTrip(); err != nil {
 		return err
 	}
-	m.differences(medians)
-	m.breakdowns(own, post, seen, done, medians)
 	return m.register()
+}
+
+// beside measures a variant and keeps its median.
+func (m *measurement) beside(v variant) error {
+	b := verbs.Batch{Op: verbs.Write, N: min(m.w.n, few), Warmup: min(m.w.warmup, few/10)}
+	v.change(&b)
+	t, err := m.batch(b)
+	d := m.durations(t.Done)
+	m.measure("op."+v.name, v.method, d)
+	m.measure("op."+v.name+".post", "ibv_post_send of it, call to return", m.durations(t.Post))
+	m.measure("op."+v.name+".seen", "call until the target's memory or receive queue shows it, by the same clock", m.durations(t.Seen))
+	if err == nil {
+		m.of[v.name] = median(d)
+	}
+	return err
 }
 
 // variant is an operation measured beside the workload's own.
@@ -248,10 +258,11 @@ func (m *measurement) variants() []variant {
 	vs = append(vs,
 		variant{"write-event", "RDMA write, call until an event has woken the thread and the CQE is polled", func(b *verbs.Batch) { b.Event = true }},
 		variant{"write-list-2", "two RDMA writes of one post" + done + " of the second", func(b *verbs.Batch) { b.Chain = 2 }},
+		variant{"write-list-3", "three RDMA writes of one post" + done + " of the third", func(b *verbs.Batch) { b.Chain = 3 }},
 		variant{"write-imm", "RDMA write with immediate" + done, func(b *verbs.Batch) { b.Op = verbs.WriteImm }},
 		variant{"send", "send" + done, func(b *verbs.Batch) { b.Op = verbs.Send }},
 		variant{"read", "RDMA read" + done, func(b *verbs.Batch) { b.Op = verbs.Read }})
-	if m.w.chain > 2 {
+	if m.w.chain > 3 {
 		vs = append(vs, variant{fmt.Sprintf("write-list-%d", m.w.chain), fmt.Sprintf("%d RDMA writes of one post", m.w.chain) + done + " of the last", func(b *verbs.Batch) { b.Chain = m.w.chain }})
 	}
 	if m.info.Atomics {
@@ -262,19 +273,19 @@ func (m *measurement) variants() []variant {
 	return vs
 }
 
-func (m *measurement) roundTrip(inline bool) error {
+func (m *measurement) roundTrip() error {
 	n := min(m.w.n, few)
 	if m.w.kind == "ping-pong" {
 		n = m.w.n
 	}
-	t, err := m.batch(verbs.Batch{Loop: verbs.PingPong, N: n, Warmup: min(m.w.warmup, n), Inline: inline})
+	t, err := m.batch(verbs.Batch{Loop: verbs.PingPong, N: n, Warmup: min(m.w.warmup, n), Inline: m.w.inline && m.w.bytes <= m.info.InlineMax})
 	m.metric(stage.RTT, m.durations(t.Done))
 	return err
 }
 
 func (m *measurement) stream() error {
 	w := m.w
-	b := verbs.Batch{Loop: verbs.Rate, N: w.n * w.window, Warmup: w.warmup, Chain: w.chain, Window: w.window, QPs: w.qps, Inline: w.inline && w.bytes <= m.info.InlineMax}
+	b := verbs.Batch{Loop: verbs.Rate, N: w.n * w.window, Warmup: w.warmup, Chain: w.chain, Window: w.window, QPs: w.qps, Every: w.every, Inline: w.inline && w.bytes <= m.info.InlineMax}
 	t, err := m.batch(b)
 	if t.Elapsed > 0 && t.Messages > 0 {
 		perSecond := float64(t.Messages) / t.Elapsed.Seconds()
@@ -301,6 +312,13 @@ func (m *measurement) register() error {
 		m.measure("deregister."+name, "ibv_dereg_mr of it", m.durations(dereg))
 	}
 	return m.ctx.Err()
+}
+
+// once adds a notice to the result, unless it is there.
+func (b *bench) once(notice string) {
+	if !slices.Contains(b.r.Notices, notice) {
+		b.r.Notices = append(b.r.Notices, notice)
+	}
 }
 
 // notices says which keys of the scenario hardware did not obey.

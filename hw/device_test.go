@@ -131,6 +131,12 @@ func TestDeviceMatrix(t *testing.T) {
 			if measuredOf(&r.Points[1].Paths[0], "op.write-inline") == nil {
 				t.Error("8 B were not sent inline")
 			}
+			for _, name := range []string{"timestamp.cqe-to-poll", "difference.doorbell-minus-blueflame"} {
+				i := slices.IndexFunc(r.Points[0].Paths[0].Measured, func(m result.Measured) bool { return m.Name == name })
+				if i < 0 || !strings.Contains(r.Points[0].Paths[0].Measured[i].Err, "soft-RoCE (rxe0)") {
+					t.Errorf("%s: nothing says that soft-RoCE has none", name)
+				}
+			}
 		})
 	}
 }
@@ -144,7 +150,10 @@ func TestDeviceGetAndStream(t *testing.T) {
 	if x := r.Points[0].Paths[0].Metric(stage.Get); x == nil || x.N != 20 {
 		t.Errorf("get: %+v", x)
 	}
-	s := scenario(t, "{kind: stream, bytes: 8B, iterations: 10, warmup: 16, outstanding: 32, wqes_per_doorbell: 8}\nsweep: {paths.*.qps_per_peer: [1, 4]}")
+	s := scenario(t, "{kind: stream, bytes: 8B, iterations: 10, warmup: 16, outstanding: 32}\nsweep: {paths.*.qps_per_peer: [1, 4]}")
+	if err := s.Apply([]string{"paths.*.proxy.chain=8"}); err != nil {
+		t.Fatal(err)
+	}
 	r, err = Loopback(t.Context(), s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +170,92 @@ func TestDeviceGetAndStream(t *testing.T) {
 		if p.Measured == nil || !strings.HasPrefix(p.Measured[0].Name, "register.8B") {
 			t.Errorf("no registration: %+v", p.Measured)
 		}
+	}
+}
+
+// Paths of stacks with a part for a CPU thread: a write and its signal in one post,
+// a thread that sleeps for its CQE, CQEs for every so many messages of a stream.
+func TestDeviceStacks(t *testing.T) {
+	o := deviceOptions(t)
+	run := func(text string) *result.Result {
+		s, err := scenarios.Parse("stacks.yaml", []byte("gdisim: v1\nname: stacks\nhardware: h200-cx7-ib200\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Loopback(t.Context(), s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := run("paths: [verbs-cpu, mini-proxy-tuned, proxy-interrupt, host-staged, mini-gda]\nworkload: {kind: put-signal, bytes: 4KiB, iterations: 20, warmup: 2}\nsweep: {paths.*.signal: [write, atomic]}\n")
+	keep(t, "stacks", r)
+	for i := range r.Points {
+		if len(r.Points[i].Paths) != 4 {
+			t.Errorf("%d paths ran, want all but mini-gda", len(r.Points[i].Paths))
+		}
+		for j := range r.Points[i].Paths {
+			p := &r.Points[i].Paths[j]
+			if x := p.Metric(stage.PutCompletion); x == nil || x.N != 20 {
+				t.Errorf("%v %s: %+v", r.Points[i].At, p.Name, x)
+			}
+			// A thread that sleeps does not look at the target's memory.
+			if x := p.Metric(stage.OneWay); (x == nil) != (p.Name == "proxy-interrupt") {
+				t.Errorf("%v %s: one-way %+v", r.Points[i].At, p.Name, x)
+			}
+		}
+	}
+	r = run("paths: [verbs-cpu]\nworkload: {kind: stream, bytes: 8B, iterations: 10, warmup: 16, outstanding: 128}\nsweep: {paths.*.qps_per_peer: [1, 3], paths.*.cpu.cqe_every: [1, 100]}\n")
+	for i := range r.Points {
+		p := &r.Points[i].Paths[0]
+		if x := p.Metric(stage.MessageRate); x == nil || x.Value <= 0 || p.Cost.Messages < 1100 {
+			t.Errorf("%v: %+v, %d messages", r.Points[i].At, x, p.Cost.Messages)
+		}
+	}
+}
+
+// Completions polled field by field, as those with time stamps are. soft-RoCE has
+// the calls and no clock.
+func TestDeviceExtended(t *testing.T) {
+	da, db := rdmaDevices(t)
+	open := func(name string) verbs.Endpoint {
+		e, err := verbs.Open(verbs.Config{Device: name, QPs: 1, Depth: 16, Bytes: 4096, Inline: 64, Extended: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		return e
+	}
+	a, b := open(da), open(db)
+	if err := errors.Join(b.Connect(a.Address()), a.Connect(b.Address())); err != nil {
+		t.Fatal(err)
+	}
+	if info := a.Info(); info.Stamps() || info.BlueFlame {
+		t.Errorf("%+v", info)
+	}
+	for _, op := range []verbs.Op{verbs.Write, verbs.WriteImm, verbs.Send, verbs.Read, verbs.FetchAdd} {
+		m := oneMessage
+		m.Op, m.N, m.Seed, m.Peer = op, 20, byte(op), b
+		if err := errors.Join(a.Prepare(m), b.Prepare(m)); err != nil {
+			t.Fatal(err)
+		}
+		times, err := a.Run(t.Context(), m)
+		if err != nil || len(times.Done) != 20 || times.Stamp != nil || times.Clocks[0].Half >= 0 {
+			t.Errorf("%s: %v, %d messages, stamps %v, clocks %+v", op, err, len(times.Done), times.Stamp, times.Clocks)
+		}
+		m.Target = op != verbs.Read
+		end := b
+		if op == verbs.Read {
+			end = a
+		}
+		if err := end.Verify(m); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	m := oneMessage
+	m.Op = verbs.Write
+	if _, err := a.Run(t.Context(), m); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -116,6 +116,7 @@ func (o *Options) initiate(ctx context.Context, s *scenarios.Scenario, t target)
 	before := counters(os.DirFS("/"))
 	defer func() { r.Notices = append(r.Notices, moved(before, counters(os.DirFS("/")))...) }()
 	ran := 0
+	why := errOtherBackend
 	ignored := map[string]bool{}
 	for i, pt := range s.Points() {
 		out := result.Point{Index: pt.Index}
@@ -125,13 +126,15 @@ func (o *Options) initiate(ctx context.Context, s *scenarios.Scenario, t target)
 		for j := range s.Paths {
 			cfg := s.Config(i, j)
 			o.Tell(fmt.Sprintf("point %d of %d, path %s", i+1, len(s.Points()), s.Paths[j].Name))
-			p, err := b.path(ctx, cfg)
-			p.Name, p.Hardware = s.Paths[j].Name, s.Hardware
+			name := s.Paths[j].Name
+			p, err := b.path(ctx, name, cfg)
 			if errors.Is(err, errOtherBackend) {
-				p.Err, err = err.Error(), nil
-			} else {
-				ran++
+				why = fmt.Errorf("%s: %w", name, err)
+				b.once("not measured: " + why.Error())
+				continue
 			}
+			ran++
+			p.Name, p.Hardware = name, s.Hardware
 			for _, key := range cfg.Ignored() {
 				ignored[key] = true
 			}
@@ -148,10 +151,12 @@ func (o *Options) initiate(ctx context.Context, s *scenarios.Scenario, t target)
 				return r, err
 			}
 		}
-		r.Points = append(r.Points, out)
+		if len(out.Paths) > 0 {
+			r.Points = append(r.Points, out)
+		}
 	}
 	if ran == 0 {
-		return nil, fmt.Errorf("%w: %w", ErrNothingRuns, errOtherBackend)
+		return nil, fmt.Errorf("%w: %w", ErrNothingRuns, why)
 	}
 	r.Notices = append(r.Notices, notices(ignored)...)
 	return r, nil

@@ -293,24 +293,29 @@ func TestSplit(t *testing.T) {
 		}
 		return out
 	}
-	fetch := estimate{value: 50 * sim.Nanosecond, spread: 5 * sim.Nanosecond}
+	some := estimate{value: 50 * sim.Nanosecond, spread: 5 * sim.Nanosecond}
+	fetch := parts{payload: some}
 	for _, c := range []struct {
 		name            string
 		post, seen, end []sim.Duration
-		fetch           estimate
+		parts           parts
 		want            []stage.Stage
 		times           []sim.Duration
 	}{
-		{"nobody saw it arrive", ns(10, 10, 10), nil, ns(100, 300, 200), estimate{}, []stage.Stage{stage.CPUPost, stage.Unresolved}, ns(10, 190)},
-		{"seen", ns(10, 10, 10), ns(50, 50, 60), ns(100, 300, 200), estimate{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(10, 50, 140)},
-		{"arrived before the post returned", ns(80), ns(70), ns(100), estimate{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(80, 0, 20)},
-		{"seen after the completion", ns(10), ns(150), ns(100), estimate{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(10, 90, 0)},
+		{"nobody saw it arrive", ns(10, 10, 10), nil, ns(100, 300, 200), parts{}, []stage.Stage{stage.CPUPost, stage.Unresolved}, ns(10, 190)},
+		{"seen", ns(10, 10, 10), ns(50, 50, 60), ns(100, 300, 200), parts{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(10, 50, 140)},
+		{"arrived before the post returned", ns(80), ns(70), ns(100), parts{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(80, 0, 20)},
+		{"seen after the completion", ns(10), ns(150), ns(100), parts{}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(10, 90, 0)},
 		{"a clear difference", ns(10), nil, ns(100), fetch, []stage.Stage{stage.CPUPost, stage.NICPayloadFetch, stage.Unresolved}, ns(10, 50, 40)},
-		{"a difference in its noise", ns(10), nil, ns(100), estimate{fetch.spread, fetch.value, 3}, []stage.Stage{stage.CPUPost, stage.Unresolved}, ns(10, 90)},
+		{"a difference in its noise", ns(10), nil, ns(100), parts{payload: estimate{some.spread, some.value, 3}}, []stage.Stage{stage.CPUPost, stage.Unresolved}, ns(10, 90)},
 		{"a difference longer than what is left", ns(60), nil, ns(100), fetch, []stage.Stage{stage.CPUPost, stage.Unresolved}, ns(60, 40)},
+		{"the device's time, arrival not seen", ns(10), nil, ns(100), parts{cqe: some}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICCQE}, ns(10, 40, 50)},
+		{"the device's time after the arrival", ns(10), ns(30), ns(100), parts{cqe: some}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck, stage.NICCQE}, ns(10, 20, 20, 50)},
+		{"the device's time is longer", ns(10), ns(60), ns(100), parts{cqe: some}, []stage.Stage{stage.CPUPost, stage.Unresolved, stage.NICAck}, ns(10, 50, 40)},
+		{"all parts", ns(10), nil, ns(200), parts{wqe: some, payload: some, cqe: some}, []stage.Stage{stage.CPUPost, stage.NICWQEFetch, stage.NICPayloadFetch, stage.Unresolved, stage.NICCQE}, ns(10, 50, 50, 40, 50)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := split(stage.PutCompletion, c.post, c.seen, c.end, c.fetch)
+			b := split(stage.PutCompletion, c.post, c.seen, c.end, c.parts)
 			var sum sim.Duration
 			for i, s := range b.Stages {
 				sum += s.Time

@@ -42,51 +42,81 @@ func (e estimate) minus(f estimate) estimate {
 // clear reports whether the difference is told from zero.
 func (e estimate) clear() bool { return e.value > e.spread }
 
-// differences notes what two operations that differ in one thing tell about it.
-func (m *measurement) differences(of map[string]estimate) {
+// plus is the sum of a and k times b, as if they were independent.
+func (e estimate) plus(k float64, f estimate) estimate {
+	return estimate{e.value + sim.Duration(k*float64(f.value)), sim.Duration(math.Hypot(float64(e.spread), k*float64(f.spread))), min(e.n, f.n)}
+}
+
+// difference notes an estimate that is no stage by itself.
+func (m *measurement) difference(name, method string, e estimate) {
+	m.p.Measured = append(m.p.Measured, result.Measured{
+		Name: "difference." + name, Method: method + "; min and max are its 95 % interval", N: e.n,
+		P50: e.value, P99: e.value + e.spread, P999: e.value + e.spread, Max: e.value + e.spread, Min: e.value - e.spread, Mean: e.value,
+	})
+}
+
+// differences notes what operations that differ in one thing tell about it.
+func (m *measurement) differences() {
 	for _, d := range []struct{ name, a, b, method string }{
 		{"fetched-minus-inline", "write", "write-inline", "the NIC's read of the payload"},
 		{"read-minus-write", "read", "write", "the target's memory read and the data's way back, less what a write pays for delivery"},
 		{"event-minus-poll", "write-event", "write", "interrupt, its handler and the thread's wake-up"},
 		{"list-2-minus-1", "write-list-2", "write", "a second WQE, and on a NIC with BlueFlame the read of the WQEs"},
+		{"doorbell-minus-blueflame", "write-doorbell", "write-blueflame", "the NIC's read of the WQE, less what the longer store to the NIC takes"},
 	} {
-		a, okA := of[d.a]
-		b, okB := of[d.b]
-		if !okA || !okB {
-			continue
+		a, okA := m.of[d.a]
+		b, okB := m.of[d.b]
+		if okA && okB {
+			m.difference(d.name, d.method+"; difference of medians", a.minus(b))
 		}
-		e := a.minus(b)
-		m.p.Measured = append(m.p.Measured, result.Measured{
-			Name: "difference." + d.name, Method: d.method + "; difference of medians, min and max are its 95 % interval", N: e.n,
-			P50: e.value, P99: e.value + e.spread, P999: e.value + e.spread, Max: e.value + e.spread, Min: e.value - e.spread, Mean: e.value,
-		})
+	}
+	one, ok1 := m.of["write"]
+	two, ok2 := m.of["write-list-2"]
+	three, ok3 := m.of["write-list-3"]
+	if ok1 && ok2 && ok3 {
+		m.difference("wqe-fetch", "of lists of one, two and three writes, what the second adds beyond what the third does: on a NIC with BlueFlame a single WQE is pushed and a list is read", estimate{n: two.n}.plus(2, two).plus(-1, one).plus(-1, three))
 	}
 }
 
+// parts are stages that differences of measurements tell, where they are clear.
+type parts struct {
+	wqe, payload, cqe estimate
+}
+
 // breakdowns splits the workload's own metrics as far as they can be separated.
-func (m *measurement) breakdowns(own verbs.Batch, post, seen, done []sim.Duration, of map[string]estimate) {
-	var fetch estimate
-	if f, ok := of["write"]; ok && own.Op == verbs.Write && !own.Inline {
-		if in, ok := of["write-inline"]; ok {
-			fetch = f.minus(in)
+func (m *measurement) breakdowns() {
+	var p parts
+	if a, ok := m.of["write"]; ok && m.own.Op == verbs.Write && !m.own.Inline {
+		if b, ok := m.of["write-inline"]; ok {
+			p.payload = a.minus(b)
 		}
 	}
+	if a, ok := m.of["write-doorbell"]; ok && m.w.noBlueFlame {
+		if b, ok := m.of["write-blueflame"]; ok {
+			p.wqe = a.minus(b)
+		}
+	}
+	oneWay := p // it has no CQE
+	if !m.own.Event {
+		p.cqe = m.cqe
+	}
 	metric := stage.PutCompletion
-	if own.Op == verbs.Read {
+	if m.own.Op == verbs.Read {
 		metric = stage.Get
 	}
-	m.p.Breakdowns = append(m.p.Breakdowns, split(metric, post, seen, done, fetch))
-	if len(seen) == len(post) && len(seen) > 0 {
-		m.p.Breakdowns = append(m.p.Breakdowns, split(stage.OneWay, post, nil, seen, fetch))
+	m.p.Breakdowns = append(m.p.Breakdowns, split(metric, m.post, m.seen, m.done, p))
+	if len(m.seen) == len(m.post) && len(m.seen) > 0 {
+		m.p.Breakdowns = append(m.p.Breakdowns, split(stage.OneWay, m.post, nil, m.seen, oneWay))
 	}
 }
 
 // split cuts each message's way at the moments that a clock saw: the post's
-// return, the data at the target (where somebody looked), the end. fetch, if
-// clear, is taken out of the lump that is left between.
+// return, the data at the target (where somebody looked), the end. Parts that are
+// clear are taken out of what is left between: the NIC's reads before the arrival,
+// the CQE after it.
 //
 // Preconditions: post and end have a sample for each message, seen too or none.
-func split(metric stage.Metric, post, seen, end []sim.Duration, fetch estimate) result.Breakdown {
+func split(metric stage.Metric, post, seen, end []sim.Duration, p parts) result.Breakdown {
 	n := len(end)
 	order := make([]int, n)
 	for i := range order {
@@ -107,29 +137,45 @@ func split(metric stage.Metric, post, seen, end []sim.Duration, fetch estimate) 
 	for i := range end {
 		posts[i], lumps[i], acks[i] = cut(i)
 	}
-	at := func(v []sim.Duration) (sim.Duration, sim.Duration) { return v[typical], result.Summarise(v).Mean }
+	at := func(v []sim.Duration) (t, mean, spread sim.Duration) {
+		return v[typical], result.Summarise(v).Mean, median(v).spread
+	}
 
 	b := result.Breakdown{Metric: metric}
-	b.Total, b.MeanTotal = at(end)
+	b.Total, b.MeanTotal, _ = at(end)
 	add := func(s stage.Stage, time, mean, spread sim.Duration, method string) {
 		b.Stages = append(b.Stages, result.StageTime{Stage: s, Lane: s.Lane(), Time: time, Mean: mean, N: 1, Method: method, Spread: spread})
 	}
-	t, mean := at(posts)
-	add(stage.CPUPost, t, mean, median(posts).spread, "clock around ibv_post_send: the doorbell's store is in it")
-	t, mean = at(lumps)
-	if fetch.clear() && fetch.value <= min(t, mean) {
-		add(stage.NICPayloadFetch, fetch.value, fetch.value, fetch.spread, "median with the payload fetched, less median with it inline")
-		t, mean = t-fetch.value, mean-fetch.value
+	t, mean, spread := at(posts)
+	add(stage.CPUPost, t, mean, spread, "clock around ibv_post_send: the doorbell's store is in it")
+
+	t, mean, spread = at(lumps)
+	ackT, ackMean, ackSpread := at(acks)
+	take := func(from, fromMean *sim.Duration, e estimate, s stage.Stage, method string) func() {
+		if !e.clear() || e.value > min(*from, *fromMean) {
+			return func() {}
+		}
+		*from, *fromMean = *from-e.value, *fromMean-e.value
+		return func() { add(s, e.value, e.value, e.spread, method) }
 	}
+	addWQE := take(&t, &mean, p.wqe, stage.NICWQEFetch, "median by the doorbell register, less median by BlueFlame: less also what the longer store takes")
+	addPayload := take(&t, &mean, p.payload, stage.NICPayloadFetch, "median with the payload fetched, less median with it inline")
+	after, afterMean := &t, &mean
+	if len(seen) == n {
+		after, afterMean = &ackT, &ackMean
+	}
+	addCQE := take(after, afterMean, p.cqe, stage.NICCQE, "CQE polled, less its time stamp by the device's clock: cpu.poll is in it")
+	addWQE()
+	addPayload()
 	method := "the rest: NIC, wire and memory at the target, from the post's return on"
 	if metric != stage.OneWay && len(seen) != n {
 		method = "the rest: NICs, wire, acknowledgement and completion, from the post's return on"
 	}
-	add(stage.Unresolved, t, mean, median(lumps).spread, method)
+	add(stage.Unresolved, t, mean, spread, method)
 	if len(seen) == n {
-		t, mean = at(acks)
-		add(stage.NICAck, t, mean, median(acks).spread, "CQE polled, less data seen at the target by the same clock: what of acknowledgement, nic.cqe and cpu.poll lies after the delivery")
+		add(stage.NICAck, ackT, ackMean, ackSpread, "CQE polled, less data seen at the target by the same clock: what of acknowledgement, nic.cqe and cpu.poll lies after the delivery and is no stage below")
 	}
+	addCQE()
 	return b
 }
 

@@ -4,8 +4,10 @@
 // offset against infiniband/verbs.h.
 #ifndef GDISIM_VERBS_ABI_H
 #define GDISIM_VERBS_ABI_H
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct gv_device;
 struct gv_pd;
@@ -35,6 +37,8 @@ struct gv_context {
 	int cmd_fd;
 	int async_fd;
 	int num_comp_vectors;
+	pthread_mutex_t mutex;
+	void *abi_compat; // all ones: a gv_verbs_context ends here
 };
 
 struct gv_device_attr {
@@ -166,6 +170,67 @@ struct gv_wc {
 	uint8_t sl, dlid_path_bits;
 };
 
+// A CQ that is polled field by field, and tells when the device wrote the CQE.
+struct gv_poll_cq_attr {
+	uint32_t comp_mask;
+};
+
+struct gv_cq_ex {
+	struct gv_context *context;
+	struct gv_comp_channel *channel;
+	void *cq_context;
+	uint32_t handle;
+	int cqe;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t comp_events_completed, async_events_completed, comp_mask;
+	int status;
+	uint64_t wr_id;
+	int (*start_poll)(struct gv_cq_ex *, struct gv_poll_cq_attr *);
+	int (*next_poll)(struct gv_cq_ex *);
+	void (*end_poll)(struct gv_cq_ex *);
+	int (*read_opcode)(struct gv_cq_ex *);
+	uint32_t (*read_vendor_err)(struct gv_cq_ex *);
+	uint32_t (*read_byte_len)(struct gv_cq_ex *);
+	void *before_completion_ts[7];
+	uint64_t (*read_completion_ts)(struct gv_cq_ex *);
+};
+
+struct gv_cq_init_attr_ex {
+	uint32_t cqe;
+	void *cq_context;
+	struct gv_comp_channel *channel;
+	uint32_t comp_vector;
+	uint64_t wc_flags;
+	uint32_t comp_mask, flags;
+	struct gv_pd *parent_domain;
+};
+
+struct gv_device_attr_ex {
+	struct gv_device_attr orig_attr;
+	uint32_t comp_mask;
+	uint64_t odp[3];
+	uint64_t completion_timestamp_mask, hca_core_clock;
+	uint64_t rest[15];
+};
+
+struct gv_values_ex {
+	uint32_t comp_mask;
+	struct timespec raw_clock; // ticks of hca_core_clock
+};
+
+// The calls that are no symbols of the library and not in gv_context_ops stand in
+// front of the context, counted from its end: the structure grows at the front.
+struct gv_verbs_context {
+	int (*query_rt_values)(struct gv_context *, struct gv_values_ex *);
+	struct gv_cq_ex *(*create_cq_ex)(struct gv_context *, struct gv_cq_init_attr_ex *);
+	void *priv;
+	int (*query_device_ex)(struct gv_context *, const void *, struct gv_device_attr_ex *, size_t);
+	void *before_sz[11];
+	size_t sz;
+	struct gv_context context;
+};
+
 struct gv_async_event {
 	union {
 		void *object;
@@ -212,6 +277,10 @@ enum {
 
 	GV_SEND_SIGNALED = 2,
 	GV_SEND_INLINE = 8,
+
+	GV_WC_EX_WITH_BYTE_LEN = 1 << 0,
+	GV_WC_EX_WITH_COMPLETION_TIMESTAMP = 1 << 7,
+	GV_VALUES_MASK_RAW_CLOCK = 1 << 0,
 
 	GV_EVENT_CQ_ERR = 0,
 	GV_EVENT_QP_FATAL = 1,

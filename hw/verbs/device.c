@@ -82,7 +82,12 @@ int gv_devices(char *names, size_t n)
 	return num;
 }
 
-struct gv_context *gv_open(const char *name, char *err, size_t n)
+static const char shut_up_bf[] = "MLX5_SHUT_UP_BF";
+
+// gv_open opens a device. A provider reads its environment when it does; of mlx5,
+// MLX5_SHUT_UP_BF says that nothing may be pushed through a BlueFlame register.
+// One call at a time: the environment is the process's.
+struct gv_context *gv_open(const char *name, int no_blueflame, char *err, size_t n)
 {
 	int num = 0;
 	struct gv_device **list = lib.get_device_list(&num);
@@ -95,8 +100,13 @@ struct gv_context *gv_open(const char *name, char *err, size_t n)
 	for (int i = 0; i < num && !found; i++)
 		if (!strcmp(lib.get_device_name(list[i]), name)) {
 			found = 1;
+			no_blueflame = no_blueflame && !getenv(shut_up_bf);
+			if (no_blueflame)
+				setenv(shut_up_bf, "1", 0);
 			if (!(c = lib.open_device(list[i])))
 				snprintf(err, n, "open %s: %s", name, strerror(errno));
+			if (no_blueflame)
+				unsetenv(shut_up_bf);
 		}
 	if (!found)
 		snprintf(err, n, "no RDMA device %s", name);
@@ -104,17 +114,25 @@ struct gv_context *gv_open(const char *name, char *err, size_t n)
 	return c;
 }
 
-int gv_query(const char *name, struct gv_device_attr *d, struct gv_port_attr *ports, int max, char *err, size_t n)
+static int query_device(struct gv_context *c, struct gv_device_attr_ex *d)
 {
-	struct gv_context *c = gv_open(name, err, n);
+	memset(d, 0, sizeof *d);
+	if (!gv_device_ex(c, d))
+		return 0;
+	memset(d, 0, sizeof *d);
+	return lib.query_device(c, &d->orig_attr);
+}
+
+int gv_query(const char *name, struct gv_device_attr_ex *d, struct gv_port_attr *ports, int max, char *err, size_t n)
+{
+	struct gv_context *c = gv_open(name, 0, err, n);
 	int rc, i = 0;
 	if (!c)
 		return -1;
-	memset(d, 0, sizeof *d);
 	memset(ports, 0, sizeof *ports * max);
-	if ((rc = lib.query_device(c, d)))
+	if ((rc = query_device(c, d)))
 		snprintf(err, n, "query %s: %s", name, strerror(rc));
-	for (; !rc && i < d->phys_port_cnt && i < max; i++)
+	for (; !rc && i < d->orig_attr.phys_port_cnt && i < max; i++)
 		if ((rc = lib.query_port(c, i + 1, &ports[i])))
 			snprintf(err, n, "query port %d of %s: %s", i + 1, name, strerror(rc));
 	lib.close_device(c);
@@ -130,12 +148,14 @@ int gv_port_state(struct gv_end *e)
 	return p.state;
 }
 
-static int64_t now(void)
+int64_t gv_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+#define now gv_now
 
 static uint8_t *map(size_t len, int pages)
 {
@@ -170,6 +190,11 @@ static const int access_all = GV_ACCESS_LOCAL_WRITE | GV_ACCESS_REMOTE_WRITE | G
 		return -1;                                                                                             \
 	} while (0)
 
+static struct gv_cq *create_cq(struct gv_end *e, int cqes, struct gv_comp_channel *ch)
+{
+	return e->extended ? gv_create_cq_ex(e, cqes, ch) : lib.create_cq(e->ctx, cqes, NULL, ch, 0);
+}
+
 int gv_end_open(struct gv_end *e, const struct gv_config *c)
 {
 	int rc;
@@ -177,9 +202,10 @@ int gv_end_open(struct gv_end *e, const struct gv_config *c)
 	e->port = c->port;
 	e->pages = c->pages;
 	e->gid_index = -1;
-	if (!(e->ctx = gv_open(c->device, e->err, sizeof e->err)))
+	if (!(e->ctx = gv_open(c->device, c->no_blueflame, e->err, sizeof e->err)))
 		return -1;
-	if ((rc = lib.query_device(e->ctx, &e->dev)))
+	e->extended = c->extended;
+	if ((rc = query_device(e->ctx, &e->dev)))
 		FAIL("query device: %s", strerror(rc));
 	if ((rc = lib.query_port(e->ctx, c->port, &e->pa)))
 		FAIL("query port %d: %s", c->port, strerror(rc));
@@ -218,12 +244,12 @@ int gv_end_open(struct gv_end *e, const struct gv_config *c)
 	if (!(e->channel = lib.create_comp_channel(e->ctx)))
 		FAIL("completion channel: %s", strerror(errno));
 	e->depth = c->depth;
-	if (e->depth > e->dev.max_qp_wr)
-		e->depth = e->dev.max_qp_wr;
+	if (e->depth > e->dev.orig_attr.max_qp_wr)
+		e->depth = e->dev.orig_attr.max_qp_wr;
 	int cqes = e->depth * c->qps;
-	if (cqes > e->dev.max_cqe)
-		FAIL("%d queue pairs of depth %d need %d CQEs, the device has %d", c->qps, e->depth, cqes, e->dev.max_cqe);
-	if (!(e->send_cq = lib.create_cq(e->ctx, cqes, NULL, e->channel, 0)) || !(e->recv_cq = lib.create_cq(e->ctx, GV_DEPTH * c->qps, NULL, NULL, 0)))
+	if (cqes > e->dev.orig_attr.max_cqe)
+		FAIL("%d queue pairs of depth %d need %d CQEs, the device has %d", c->qps, e->depth, cqes, e->dev.orig_attr.max_cqe);
+	if (!(e->send_cq = create_cq(e, cqes, e->channel)) || !(e->recv_cq = create_cq(e, GV_DEPTH * c->qps, NULL)))
 		FAIL("completion queue of %d: %s", cqes, strerror(errno));
 	for (; e->nqp < c->qps; e->nqp++) {
 		struct gv_qp_init_attr a;
@@ -355,7 +381,7 @@ static int stopped(struct gv_batch *b, int64_t until)
 // reap polls one completion: 1 got it, 0 none, -1 error noted in b.
 static int reap(struct gv_end *e, struct gv_cq *cq, struct gv_batch *b, struct gv_wc *wc)
 {
-	int n = e->ctx->ops.poll_cq(cq, 1, wc);
+	int n = e->extended ? gv_poll_ex(e, cq, wc, cq == e->recv_cq) : e->ctx->ops.poll_cq(cq, 1, wc);
 	if (n < 0) {
 		b->why = GV_SYS_ERROR;
 		b->sys = -n;
@@ -381,7 +407,7 @@ static void build(struct gv_end *e, struct gv_batch *b, struct gv_send_wr *wr, s
 	wr->opcode = opcodes[b->op];
 	s->lkey = e->mr->lkey;
 	if (atomic) {
-		s->addr = (uintptr_t)e->buf + 2 * e->room + 8;
+		s->addr = (uintptr_t)e->buf + 2 * e->room + GV_ATOMIC_RESULT;
 		s->length = 8;
 		wr->wr.atomic.remote_addr = b->remote.addr + 2 * b->remote.room;
 		wr->wr.atomic.rkey = b->remote.rkey;
@@ -444,29 +470,64 @@ static int wait_event(struct gv_end *e, struct gv_batch *b, int64_t until)
 	return 0;
 }
 
+// signal_after makes wr the signal that follows a write: 8 B to the target's word
+// for it, or one added to that word. Both make it i + 1.
+static void signal_after(struct gv_end *e, struct gv_batch *b, struct gv_send_wr *wr, struct gv_sge *s, int i)
+{
+	uint64_t *value = (uint64_t *)(e->buf + 2 * e->room + GV_SIGNAL_SOURCE);
+	uint64_t to = b->remote.addr + 2 * b->remote.room + GV_SIGNAL_WORD;
+	memset(wr, 0, sizeof *wr);
+	wr->sg_list = s;
+	wr->num_sge = 1;
+	s->addr = (uintptr_t)value;
+	s->length = 8;
+	s->lkey = e->mr->lkey;
+	if (b->signal == GV_SIGNAL_ATOMIC) {
+		wr->opcode = GV_WR_ATOMIC_FETCH_AND_ADD;
+		wr->wr.atomic.remote_addr = to;
+		wr->wr.atomic.rkey = b->remote.rkey;
+		wr->wr.atomic.compare_add = 1;
+		return;
+	}
+	*value = i + 1;
+	wr->opcode = GV_WR_RDMA_WRITE;
+	wr->wr.rdma.remote_addr = to;
+	wr->wr.rdma.rkey = b->remote.rkey;
+	if (e->inline_max >= 8)
+		wr->send_flags |= GV_SEND_INLINE;
+}
+
 static void latency(struct gv_end *e, struct gv_batch *b)
 {
-	struct gv_send_wr wr[GV_DEPTH], *bad;
-	struct gv_sge sge[GV_DEPTH];
+	struct gv_send_wr wr[GV_DEPTH + 1], *bad;
+	struct gv_sge sge[GV_DEPTH + 1];
 	struct gv_wc wc;
-	volatile uint8_t *flag = b->peer ? b->peer->buf + b->peer->room + b->bytes - 1 : NULL;
+	// Where the arrival shows, if this process can see it.
+	volatile uint8_t *flag = NULL;
+	volatile uint64_t *word = NULL;
 	int two_sided = b->op == GV_SEND || b->op == GV_WRITE_IMM;
-	volatile uint64_t *landed = (volatile uint64_t *)(e->buf + 2 * e->room + 8);
+	volatile uint64_t *landed = (volatile uint64_t *)(e->buf + 2 * e->room + GV_ATOMIC_RESULT);
 	uint64_t done = 0;
 
-	if (b->op != GV_WRITE || b->event)
-		flag = NULL;
+	if (b->peer && b->op == GV_WRITE && !b->event) {
+		if (b->signal)
+			word = (volatile uint64_t *)(b->peer->buf + 2 * b->peer->room + GV_SIGNAL_WORD);
+		else
+			flag = b->peer->buf + b->peer->room + b->bytes - 1;
+	}
 	for (int i = 0; i < b->warmup + b->n; i++) {
 		uint8_t stamp = i % 255 + 1;
 		int64_t t0, posted, seen = -1, end;
-		int sent = 0, rc;
+		int sent = 0, rc, wrs = b->chain;
 		if (b->op != GV_READ)
 			e->buf[b->bytes - 1] = stamp;
-		for (int k = 0; k < b->chain; k++, done++) {
+		for (int k = 0; k < b->chain; k++, done++)
 			build(e, b, &wr[k], &sge[k], done);
-			wr[k].next = k + 1 < b->chain ? &wr[k + 1] : NULL;
-		}
-		wr[b->chain - 1].send_flags |= GV_SEND_SIGNALED;
+		if (b->signal)
+			signal_after(e, b, &wr[wrs], &sge[wrs], i), wrs++;
+		for (int k = 0; k + 1 < wrs; k++)
+			wr[k].next = &wr[k + 1];
+		wr[wrs - 1].send_flags |= GV_SEND_SIGNALED;
 		if (b->event && (rc = e->ctx->ops.req_notify_cq(e->send_cq, 0))) {
 			b->why = GV_SYS_ERROR;
 			b->sys = rc;
@@ -484,8 +545,8 @@ static void latency(struct gv_end *e, struct gv_batch *b)
 			return;
 		int waiting = b->peer && two_sided ? b->chain : 0;
 		int64_t at = 0;
-		while (!sent || waiting || (flag && seen < 0)) {
-			if (flag && seen < 0 && *flag == stamp)
+		while (!sent || waiting || ((flag || word) && seen < 0)) {
+			if (seen < 0 && ((flag && *flag == stamp) || (word && *word == (uint64_t)i + 1)))
 				seen = now();
 			if (!sent) {
 				if ((sent = reap(e, e->send_cq, b, &wc)) < 0)
@@ -508,6 +569,11 @@ static void latency(struct gv_end *e, struct gv_batch *b)
 			return;
 		}
 		if (i >= b->warmup) {
+			if (b->stamp) {
+				b->call[b->got] = t0;
+				b->stamp[b->got] = e->stamp;
+				b->arrived[b->got] = b->peer && two_sided ? b->peer->stamp : 0;
+			}
 			b->post[b->got] = posted - t0;
 			b->seen[b->got] = seen < 0 ? -1 : seen - t0;
 			b->done[b->got++] = at - t0;
@@ -619,9 +685,10 @@ static void rate(struct gv_end *e, struct gv_batch *b)
 	struct gv_send_wr wr[GV_DEPTH], *bad;
 	struct gv_sge sge[GV_DEPTH];
 	struct gv_wc wc;
-	int flying[GV_MAX_QP] = {0}; // chains
+	int flying[GV_MAX_QP] = {0}, open_chains[GV_MAX_QP] = {0}, open[GV_MAX_QP] = {0}; // chains; those and messages that no CQE will tell of yet
 	uint64_t want = (uint64_t)b->warmup + b->n, sent = 0, ended = 0;
-	int most = b->window / b->chain > 0 ? b->window / b->chain : 1, total = 0;
+	int most = b->window / b->chain > 0 ? b->window / b->chain : 1;
+	uint64_t last_window = (uint64_t)most * b->chain * b->qps;
 	int64_t start = now(), last = start;
 
 	while (ended < want) {
@@ -630,18 +697,23 @@ static void rate(struct gv_end *e, struct gv_batch *b)
 				int rc, k, n = want - sent < (uint64_t)b->chain ? (int)(want - sent) : b->chain;
 				for (k = 0; k < n; k++) {
 					build(e, b, &wr[k], &sge[k], 0);
-					wr[k].wr_id = (uint64_t)n << 32 | q;
 					wr[k].next = k + 1 < n ? &wr[k + 1] : NULL;
 				}
-				wr[n - 1].send_flags |= GV_SEND_SIGNALED;
+				flying[q]++;
+				open_chains[q]++;
+				open[q] += n;
+				// A queue that is full, and each in the last window, needs a CQE to go on.
+				if (open[q] >= b->every || flying[q] == most || want - sent <= last_window) {
+					wr[n - 1].send_flags |= GV_SEND_SIGNALED;
+					wr[n - 1].wr_id = (uint64_t)open[q] << 32 | (uint64_t)open_chains[q] << 8 | q;
+					open[q] = open_chains[q] = 0;
+				}
 				if ((rc = e->ctx->ops.post_send(e->qp[q], wr, &bad))) {
 					b->why = GV_POST_ERROR;
 					b->sys = rc;
 					return;
 				}
 				sent += n;
-				flying[q]++;
-				total++;
 				if (ended >= (uint64_t)b->warmup)
 					b->doorbells++;
 			}
@@ -649,16 +721,15 @@ static void rate(struct gv_end *e, struct gv_batch *b)
 		if (n < 0)
 			return;
 		if (n) {
-			uint64_t before = ended;
-			ended += wc.wr_id >> 32;
-			flying[(uint32_t)wc.wr_id]--;
-			total--;
+			uint64_t before = ended, messages = wc.wr_id >> 32;
+			ended += messages;
+			flying[wc.wr_id & 0xff] -= (wc.wr_id >> 8) & 0xffffff;
 			last = now();
 			if (before < (uint64_t)b->warmup && ended >= (uint64_t)b->warmup) {
 				start = last;
 				b->messages = 0;
 			} else
-				b->messages += wc.wr_id >> 32;
+				b->messages += messages;
 			b->elapsed_ns = last - start;
 		} else if (stopped(b, last + b->timeout_ns))
 			return;
@@ -700,12 +771,16 @@ void gv_run(struct gv_end *e, struct gv_batch *b)
 	b->got = b->why = b->wc_status = b->vendor_err = b->sys = 0;
 	b->messages = b->doorbells = 0;
 	b->elapsed_ns = 0;
+	if (b->stamp && gv_clocks(e, &b->clocks[0]))
+		b->clocks[0].half_ns = -1; // none
 	switch (b->loop) {
 	case GV_LATENCY: latency(e, b); break;
 	case GV_PINGPONG: pingpong(e, b); break;
 	case GV_RATE: rate(e, b); break;
 	case GV_RECEIVE: receive(e, b); break;
 	}
+	if (b->stamp && gv_clocks(e, &b->clocks[1]))
+		b->clocks[1].half_ns = -1;
 	if (b->why != GV_DONE && b->why != GV_STOPPED)
 		async(e, b);
 }

@@ -64,7 +64,7 @@ func Describe(name string) (Info, error) {
 	}
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
-	var d C.struct_gv_device_attr
+	var d C.struct_gv_device_attr_ex
 	var ports [8]C.struct_gv_port_attr
 	var buf [C.GV_ERR]C.char
 	n := C.gv_query(cname, &d, &ports[0], C.int(len(ports)), &buf[0], C.GV_ERR)
@@ -85,8 +85,12 @@ func portInfo(number int, p *C.struct_gv_port_attr) PortInfo {
 	}
 }
 
-func describe(name string, d *C.struct_gv_device_attr) Info {
-	info := Info{Device: name, Emulated: emulated(name, uint32(d.vendor_id)), Atomics: d.atomic_cap != 0}
+func describe(name string, x *C.struct_gv_device_attr_ex) Info {
+	d := &x.orig_attr
+	info := Info{
+		Device: name, Emulated: emulated(name, uint32(d.vendor_id)), Atomics: d.atomic_cap != 0, BlueFlame: blueFlame(uint32(d.vendor_id), uint32(d.vendor_part_id)),
+		StampMask: uint64(x.completion_timestamp_mask), StampKHz: uint64(x.hca_core_clock),
+	}
 	for _, l := range []struct {
 		key string
 		n   uint64
@@ -107,7 +111,11 @@ func describe(name string, d *C.struct_gv_device_attr) Info {
 	if int(d.atomic_cap) < len(atom) {
 		atomics = atom[d.atomic_cap]
 	}
-	info.Limits = append(info.Limits, Setting{"atomics", atomics}, Setting{"vendor_id", fmt.Sprintf("%#x", uint32(d.vendor_id))}, Setting{"vendor_part_id", strconv.FormatUint(uint64(d.vendor_part_id), 10)})
+	stamps := "none"
+	if info.Stamps() {
+		stamps = fmt.Sprintf("at %d kHz, mask %#x", info.StampKHz, info.StampMask)
+	}
+	info.Limits = append(info.Limits, Setting{"atomics", atomics}, Setting{"completion-timestamps", stamps}, Setting{"vendor_id", fmt.Sprintf("%#x", uint32(d.vendor_id))}, Setting{"vendor_part_id", strconv.FormatUint(uint64(d.vendor_part_id), 10)})
 	return info
 }
 
@@ -116,6 +124,8 @@ type endpoint struct {
 	config Config
 	remote *C.struct_gv_remote
 }
+
+var opening sync.Mutex
 
 // Open opens a device and makes its queue pairs, not yet connected.
 func Open(c Config) (Endpoint, error) {
@@ -144,7 +154,7 @@ func Open(c Config) (Endpoint, error) {
 	defer C.free(unsafe.Pointer(cname))
 	cc := C.struct_gv_config{
 		device: cname, port: C.int(c.Port), qps: C.int(c.QPs), depth: C.int(c.Depth), pages: C.int(c.Pages),
-		bytes: C.size_t(c.Bytes), want_inline: C.uint32_t(c.Inline),
+		bytes: C.size_t(c.Bytes), want_inline: C.uint32_t(c.Inline), no_blueflame: flag(c.NoBlueFlame), extended: flag(c.Extended),
 	}
 	if c.GID == "" {
 		cc.any_gid = 1
@@ -157,7 +167,10 @@ func Open(c Config) (Endpoint, error) {
 		*(*[16]byte)(unsafe.Pointer(&cc.gid)) = raw
 	}
 	e := &endpoint{c: (*C.struct_gv_end)(C.calloc(1, C.sizeof_struct_gv_end)), config: c, remote: (*C.struct_gv_remote)(C.calloc(1, C.sizeof_struct_gv_remote))}
-	if rc := C.gv_end_open(e.c, &cc); rc != 0 {
+	opening.Lock() // the environment of a provider is the process's
+	rc := C.gv_end_open(e.c, &cc)
+	opening.Unlock()
+	if rc != 0 {
 		err := fmt.Errorf("%s: %s", c.Device, C.GoString(&e.c.err[0]))
 		if rc == -2 {
 			err = fmt.Errorf("%w: %w", ErrPortDown, err)
@@ -243,6 +256,9 @@ func (e *endpoint) check(b Batch) error {
 	if b.QPs > int(e.c.nqp) || b.Window > int(e.c.depth) {
 		return fmt.Errorf("%d queue pairs with %d in flight, there are %d of depth %d", b.QPs, b.Window, e.c.nqp, e.c.depth)
 	}
+	if b.Signal < NoSignal || b.Signal > SignalAtomic || b.Signal != NoSignal && (b.Op != Write || b.Loop != Latency) {
+		return fmt.Errorf("signal %d after operation %d, loop %d: unknown", b.Signal, b.Op, b.Loop)
+	}
 	if b.Op < Write || b.Op > CmpSwap || b.Loop < Latency || b.Loop > Receive || b.Timeout <= 0 {
 		return fmt.Errorf("operation %d, loop %d, timeout %v: unknown", b.Op, b.Loop, b.Timeout)
 	}
@@ -272,10 +288,14 @@ func (e *endpoint) Verify(b Batch) error {
 	switch {
 	case b.Op == FetchAdd || b.Op == CmpSwap:
 		want := uint64(b.N+b.Warmup) * uint64(b.Chain)
-		if got := *(*uint64)(unsafe.Pointer(&aux[0])); got != want {
+		if got := *(*uint64)(unsafe.Pointer(&aux[C.GV_ATOMIC_WORD])); got != want {
 			return fmt.Errorf("%w: the counter is %d after %d operations", ErrBadData, got, want)
 		}
 		return nil
+	case b.Signal != NoSignal:
+		if got := *(*uint64)(unsafe.Pointer(&aux[C.GV_SIGNAL_WORD])); got != uint64(b.N+b.Warmup) {
+			return fmt.Errorf("%w: the signal's word is %d after %d signals", ErrBadData, got, b.N+b.Warmup)
+		}
 	case b.Op == Read && b.Target:
 		return nil // nothing arrives at the one that is read
 	}
@@ -308,7 +328,12 @@ func (e *endpoint) Run(ctx context.Context, b Batch) (Times, error) {
 	if b.Loop == Latency || b.Loop == PingPong {
 		room = C.size_t(b.N)
 	}
-	samples := (*C.int64_t)(C.calloc(room*3, 8))
+	extended := e.config.Extended && b.Loop == Latency
+	columns := C.size_t(3)
+	if extended {
+		columns = 6
+	}
+	samples := (*C.int64_t)(C.calloc(room*columns, 8))
 	stop := (*C.int)(C.calloc(1, 4))
 	cb := (*C.struct_gv_batch)(C.calloc(1, C.sizeof_struct_gv_batch))
 	defer func() {
@@ -316,12 +341,20 @@ func (e *endpoint) Run(ctx context.Context, b Batch) (Times, error) {
 		C.free(unsafe.Pointer(stop))
 		C.free(unsafe.Pointer(cb))
 	}()
+	if samples == nil || stop == nil || cb == nil {
+		return Times{}, fmt.Errorf("no memory for %d samples", b.N)
+	}
 	cb.loop, cb.op, cb.n, cb.warmup, cb.bytes = C.int(b.Loop), C.int(b.Op), C.int(b.N), C.int(b.Warmup), C.uint32_t(b.Bytes)
 	cb.inlined, cb.event, cb.first = flag(b.Inline), flag(b.Event), flag(!b.Target)
+	cb.signal, cb.every = C.int(b.Signal), C.int(max(b.Every, 1))
 	cb.chain, cb.window, cb.qps, cb.timeout_ns, cb.stop = C.int(b.Chain), C.int(max(b.Window, 1)), C.int(max(b.QPs, 1)), C.int64_t(b.Timeout), stop
 	cb.remote = *e.remote
-	all := unsafe.Slice(samples, room*3)
-	cb.post, cb.seen, cb.done = &all[0], &all[room], &all[2*room]
+	all := unsafe.Slice(samples, room*columns)
+	column := func(i int) []C.int64_t { return all[i*int(room) : (i+1)*int(room)] }
+	cb.post, cb.seen, cb.done = &column(0)[0], &column(1)[0], &column(2)[0]
+	if extended {
+		cb.call, cb.stamp, cb.arrived = &column(3)[0], (*C.uint64_t)(unsafe.Pointer(&column(4)[0])), (*C.uint64_t)(unsafe.Pointer(&column(5)[0]))
+	}
 	if p, ok := b.Peer.(*endpoint); ok {
 		cb.peer = p.c
 	}
@@ -336,11 +369,19 @@ func (e *endpoint) Run(ctx context.Context, b Batch) (Times, error) {
 	}
 	t := Times{Elapsed: time.Duration(cb.elapsed_ns), Messages: int(cb.messages), Doorbells: int(cb.doorbells)}
 	for i := range int(cb.got) {
-		t.Post = append(t.Post, int64(all[i]))
-		t.Done = append(t.Done, int64(all[2*int(room)+i]))
-		if s := int64(all[int(room)+i]); s >= 0 {
+		t.Post = append(t.Post, int64(column(0)[i]))
+		t.Done = append(t.Done, int64(column(2)[i]))
+		if s := int64(column(1)[i]); s >= 0 {
 			t.Seen = append(t.Seen, s)
 		}
+		if cb.stamp != nil && e.c.dev.completion_timestamp_mask != 0 {
+			t.Call = append(t.Call, int64(column(3)[i]))
+			t.Stamp = append(t.Stamp, uint64(column(4)[i]))
+			t.Arrived = append(t.Arrived, uint64(column(5)[i]))
+		}
+	}
+	for i, c := range cb.clocks {
+		t.Clocks[i] = Clocks{CPU: int64(c.cpu_ns), Half: int64(c.half_ns), Device: uint64(c.device)}
 	}
 	return t, e.why(ctx, cb)
 }

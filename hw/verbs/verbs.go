@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -42,6 +43,16 @@ const (
 	Receive              // the target's part of two-sided operations
 )
 
+// Signal is what tells the target that a write before it is complete.
+type Signal int
+
+// The signals, in the order of the C enumeration: none, 8 B written, a fetch-add.
+const (
+	NoSignal Signal = iota
+	SignalWrite
+	SignalAtomic
+)
+
 // Pages is what memory is made of.
 type Pages int
 
@@ -67,6 +78,9 @@ type Config struct {
 	Bytes  int // largest message
 	Pages  Pages
 	Inline int // asked for; Info says what the device agreed to
+
+	NoBlueFlame bool // ring by the doorbell register alone, where Info.BlueFlame says that it can be told so
+	Extended    bool // completions are polled with their device times, where Info.Stamps says that it has them
 }
 
 // Address is what the other end must know. It travels as JSON.
@@ -93,6 +107,8 @@ type Batch struct {
 	Chain   int           `json:"chain"`   // WRs of one post
 	Window  int           `json:"window"`  // messages in flight on each QP (Rate)
 	QPs     int           `json:"qps"`     // used by Rate
+	Every   int           `json:"every"`   // messages per CQE (Rate); 0 for 1
+	Signal  Signal        `json:"signal"`  // what follows a Write of loop Latency in the same post
 	Timeout time.Duration `json:"timeout"` // without progress
 	Seed    byte          `json:"seed"`    // of the payload's pattern
 
@@ -106,9 +122,24 @@ type Times struct {
 	Seen []int64 // the target had the data; nil where nobody could look by the same clock
 	Done []int64 // the completion was seen, or the ball was back
 
+	// Of an extended endpoint on a device with time stamps: when the call was, by
+	// the CPU's clock in ns, and the device's clock when the sender's CQE was
+	// written and, for a two-sided operation whose target is in this process, the
+	// receiver's. Clocks relate the two, read before the first and after the last.
+	Call           []int64
+	Stamp, Arrived []uint64
+	Clocks         [2]Clocks
+
 	Elapsed   time.Duration // of a Rate batch's measured part
 	Messages  int
 	Doorbells int // ibv_post_send calls
+}
+
+// Clocks is the device's clock between two reads of the CPU's, which is known to
+// half the time between those. Half is below 0 where there was no reading.
+type Clocks struct {
+	CPU, Half int64 // ns
+	Device    uint64
 }
 
 //go:generate go run github.com/golang/mock/mockgen@v1.6.0 -source=verbs.go -package=mock -destination=mock/endpoint.go
@@ -155,7 +186,14 @@ type Info struct {
 	GID       string
 	Ports     []PortInfo
 	Limits    []Setting
+
+	BlueFlame bool   // the provider pushes single WQEs through BlueFlame, and can be told not to
+	StampMask uint64 // bits of a completion's device time; 0 where there is none
+	StampKHz  uint64 // ticks of it in a millisecond
 }
+
+// Stamps reports whether completions tell the device's time.
+func (i *Info) Stamps() bool { return i.StampMask != 0 && i.StampKHz != 0 }
 
 // The ends of a batch that callers tell apart.
 var (
@@ -216,6 +254,15 @@ func emulated(name string, vendor uint32) string {
 		return "soft-RoCE (" + name + "): the CPU is the NIC, there is no doorbell and no PCIe"
 	}
 	return ""
+}
+
+// blueFlame reports whether the device's provider is mlx5, which reads
+// MLX5_SHUT_UP_BF when a device is opened; not where the user has set it already.
+// The parts from Connect-IB on are mlx5's (rdma-core, providers/mlx5/mlx5.c).
+func blueFlame(vendor, part uint32) bool {
+	const mellanox, connectIB = 0x2c9, 4113
+	_, set := os.LookupEnv("MLX5_SHUT_UP_BF")
+	return vendor == mellanox && part >= connectIB && !set
 }
 
 // pattern is byte i of a payload.

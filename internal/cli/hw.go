@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,6 +153,10 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 	}
 	var vs []check.Verdict
 	if runErr == nil && f.backend != "host" && len(s.Expect) > 0 {
+		var left int
+		if s.Expect, left = about(s.Expect, r); left > 0 {
+			say(stderr, "gdisim: not checked: %d expectations about paths that were not measured\n", left)
+		}
 		vs = check.Run(s, r)
 		text := &b
 		if f.format != "text" {
@@ -177,6 +182,22 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return errFailed
 	}
 	return nil
+}
+
+// about keeps the expectations whose paths all are in a result, and counts the
+// others.
+func about(es []scenarios.Expect, r *result.Result) (kept []scenarios.Expect, left int) {
+	ran := func(path string) bool {
+		return path == "" || slices.ContainsFunc(r.Points, func(p result.Point) bool { return p.Path(path) != nil })
+	}
+	for _, e := range es {
+		if ran(e.Path) && ran(e.MinusPath) && !slices.ContainsFunc(e.Order, func(p string) bool { return !ran(p) }) {
+			kept = append(kept, e)
+		} else {
+			left++
+		}
+	}
+	return kept, left
 }
 
 // ready says whether this machine has what the backend needs, before a run.

@@ -8,6 +8,11 @@
 #define AT2(t, ours, theirs)                                                                                           \
 	_Static_assert(offsetof(struct gv_##t, ours) == offsetof(struct ibv_##t, theirs), #t "." #ours);               \
 	_Static_assert(sizeof(((struct gv_##t *)0)->ours) == sizeof(((struct ibv_##t *)0)->theirs), #t "." #ours)
+// Of the calls in front of the context only what lies behind them is fixed.
+#define BEFORE(m)                                                                                                      \
+	_Static_assert(offsetof(struct gv_verbs_context, context) - offsetof(struct gv_verbs_context, m) ==            \
+			       offsetof(struct verbs_context, context) - offsetof(struct verbs_context, m),            \
+		       "verbs_context." #m)
 #define SAME(a, b) _Static_assert((int)(a) == (int)(b), #a)
 
 SIZE(context_ops); AT(context_ops, poll_cq); AT(context_ops, req_notify_cq); AT(context_ops, post_send); AT(context_ops, post_recv);
@@ -30,6 +35,13 @@ SIZE(send_wr); AT(send_wr, wr_id); AT(send_wr, next); AT(send_wr, sg_list); AT(s
 AT(send_wr, wr.rdma.remote_addr); AT(send_wr, wr.rdma.rkey); AT(send_wr, wr.atomic.compare_add); AT(send_wr, wr.atomic.swap); AT(send_wr, wr.atomic.rkey);
 SIZE(recv_wr); AT(recv_wr, wr_id); AT(recv_wr, next); AT(recv_wr, sg_list); AT(recv_wr, num_sge);
 SIZE(wc); AT(wc, wr_id); AT(wc, status); AT(wc, opcode); AT(wc, vendor_err); AT(wc, byte_len); AT(wc, imm_data); AT(wc, qp_num); AT(wc, wc_flags);
+SIZE(context); AT(context, abi_compat);
+BEFORE(query_rt_values); BEFORE(create_cq_ex); BEFORE(query_device_ex); BEFORE(sz);
+SIZE(poll_cq_attr); AT(cq_ex, channel); AT(cq_ex, status); AT(cq_ex, wr_id); AT(cq_ex, start_poll); AT(cq_ex, next_poll); AT(cq_ex, end_poll);
+AT(cq_ex, read_vendor_err); AT(cq_ex, read_byte_len); AT(cq_ex, read_completion_ts);
+SIZE(cq_init_attr_ex); AT(cq_init_attr_ex, cqe); AT(cq_init_attr_ex, channel); AT(cq_init_attr_ex, comp_vector); AT(cq_init_attr_ex, wc_flags); AT(cq_init_attr_ex, comp_mask); AT(cq_init_attr_ex, flags);
+SIZE(device_attr_ex); AT(device_attr_ex, orig_attr); AT(device_attr_ex, completion_timestamp_mask); AT(device_attr_ex, hca_core_clock);
+SIZE(values_ex); AT(values_ex, raw_clock);
 SIZE(async_event); AT(async_event, event_type);
 
 SAME(GV_QPT_RC, IBV_QPT_RC); SAME(GV_QPS_INIT, IBV_QPS_INIT); SAME(GV_QPS_RTR, IBV_QPS_RTR); SAME(GV_QPS_RTS, IBV_QPS_RTS);
@@ -40,4 +52,6 @@ SAME(GV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC); SAME(GV_QP_MIN_RNR_TIMER,
 SAME(GV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE); SAME(GV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE); SAME(GV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_READ); SAME(GV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC);
 SAME(GV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE); SAME(GV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM); SAME(GV_WR_SEND, IBV_WR_SEND); SAME(GV_WR_RDMA_READ, IBV_WR_RDMA_READ);
 SAME(GV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP); SAME(GV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD); SAME(GV_SEND_SIGNALED, IBV_SEND_SIGNALED); SAME(GV_SEND_INLINE, IBV_SEND_INLINE);
+SAME(GV_WC_EX_WITH_BYTE_LEN, IBV_WC_EX_WITH_BYTE_LEN); SAME(GV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP); SAME(GV_VALUES_MASK_RAW_CLOCK, IBV_VALUES_MASK_RAW_CLOCK);
+_Static_assert((uintptr_t)__VERBS_ABI_IS_EXTENDED == UINTPTR_MAX, "abi_compat");
 SAME(GV_EVENT_CQ_ERR, IBV_EVENT_CQ_ERR); SAME(GV_EVENT_QP_FATAL, IBV_EVENT_QP_FATAL); SAME(GV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR); SAME(GV_EVENT_DEVICE_FATAL, IBV_EVENT_DEVICE_FATAL); SAME(GV_EVENT_PORT_ERR, IBV_EVENT_PORT_ERR);
