@@ -41,10 +41,10 @@ var scenarioFields = []Field{
 		Later: []string{"allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "moe-dispatch", "moe-combine", "training-step", "inference", "kv-fetch", "halo"},
 		Text:  "what the GPUs do: send messages over paths, or one step over and over (no NIC)", Used: "workload",
 	},
-	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Text: "payload of a message", Used: "workload"},
+	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Kinds: slices.Concat(messageKinds, sizedKinds), Text: "payload of a message, or bytes of a step", Used: "workload"},
 	{Key: "workload.initiators.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "CTAs that post, each on an SM of its own", Used: "workload"},
 	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
-	{Key: "workload.outstanding", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "messages in flight for each initiator", Used: "workload"},
+	{Key: "workload.outstanding", Kind: Count, Default: "1", Min: "1", Max: "65536", Kinds: slices.Concat(messageKinds, []string{"dma"}), Text: "messages or steps in flight for each initiator", Used: "workload"},
 	{Key: "workload.wqes_per_doorbell", Kind: Count, Default: "1", Min: "1", Max: "4096", Text: "WQEs that one doorbell announces", Used: "workload"},
 	{Key: "workload.iterations", Kind: Count, Kinds: anyKind, Default: "1000", Min: "1", Max: "100000000", Text: "measured messages or steps of each initiator", Used: "workload"},
 	{Key: "workload.warmup", Kind: Count, Kinds: anyKind, Default: "100", Max: "100000000", Text: "messages or steps of each initiator before measuring", Used: "workload"},
@@ -72,7 +72,7 @@ type table struct {
 // fieldTable builds the table once. It is never changed afterwards.
 var fieldTable = sync.OnceValue(func() *table {
 	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
-	t.fields = slices.Concat(scenarioFields, hostFields, stepFields, pcieFields, modelFields)
+	t.fields = slices.Concat(scenarioFields, hostFields, stepFields, busFields, pcieFields, modelFields)
 	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
 	for i := range t.fields {
 		f := &t.fields[i]

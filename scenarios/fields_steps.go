@@ -6,8 +6,11 @@ import "slices"
 // step or exchange on one node, without a NIC.
 var (
 	messageKinds = []string{"put", "put-signal", "get", "ping-pong", "stream"}
-	stepKinds    = []string{"fence"}
+	stepKinds    = []string{"fence", "dma"}
 	anyKind      = slices.Concat(messageKinds, stepKinds)
+
+	// sizedKinds are the steps that move or cover a number of bytes.
+	sizedKinds = []string{"dma"}
 
 	// loadedKinds are the steps that may be measured beside a load on the GPU's
 	// link and memory, and backgroundKinds those loads.
@@ -23,7 +26,7 @@ var stepFields = []Field{
 	{Key: "workload.scope", Kind: Enum, Enum: []string{"block", "gpu", "system"}, Default: "system", Kinds: []string{"fence"}, Text: "reach of the fence", Used: "model/gpu"},
 	{Key: "workload.pause", Kind: Duration, Default: "2us", Max: "1s", Dist: true, Kinds: stepKinds, Text: "from the end of one step until its initiator begins the next", Used: "workload"},
 	{Key: "workload.stores", Kind: Count, Default: "0", Max: "4096", Kinds: []string{"fence"}, Text: "stores of 8 bytes that the thread issues before the fence, each to a line of its own", Used: "model/gpu"},
-	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence"}, Text: "where the lines live that the step stores to or loads from", Used: "model/gpu"},
+	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence", "dma"}, Text: "where the lines live that the step stores to or loads from", Used: "testbed"},
 }
 
 // IsStep reports whether a workload kind repeats a step instead of sending

@@ -47,6 +47,8 @@ func (b *bench) step(kind string) (*step, error) {
 	switch kind {
 	case "fence":
 		return b.fence()
+	case "dma":
+		return b.dma()
 	}
 	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
 }

@@ -128,6 +128,15 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 	p.Redirect = c.Enum("hardware.pcie.acs") == "redirect"
 	p.OrderedWrite = c.Duration("hardware.pcie.ordered_write")
 	p.IOMMU = iommuConfig(c)
+	p.ColdRead = c.Delay("hardware.host.pcie.miss")
+	p.HostNearGPU = c.Enum("hardware.pcie.host_near") == "gpu"
+	if scenarios.IsStep(c.Enum("workload.kind")) && c.Enum("workload.socket") == "remote" {
+		if class == pcie.SYS {
+			p.HostNearGPU = true
+		} else {
+			p.HostFar, p.SocketLatency = true, c.Delay("hardware.pcie.socket_latency")
+		}
+	}
 	switch class {
 	case pcie.NODE:
 		p.MeshLatency = c.Delay("hardware.pcie.mesh_latency")
@@ -137,7 +146,6 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 			ratio := float64(c.Hz("hardware.cpu.uncore.warm")) / float64(c.Hz("hardware.cpu.uncore.cold"))
 			p.SocketLatency = p.SocketLatency.Plus(sim.Duration(float64(p.SocketLatency.Mean()) * (ratio - 1)))
 		}
-		p.HostNearGPU = c.Enum("hardware.pcie.host_near") == "gpu"
 		p.SocketP2PRate = c.Rate("hardware.pcie.socket_p2p_rate")
 	case pcie.C2C:
 		p.C2CRate = c.Rate("hardware.pcie.c2c_rate")
@@ -178,7 +186,7 @@ func nicConfig(c *scenarios.Config) nic.Config {
 		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
-		Relaxed:   c.Bool("hardware.nic.payload.relaxed_ordering") && c.Bool("hardware.pcie.relaxed_ordering"),
+		Relaxed:   relaxed(c),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
 		Context: nic.Context{
 			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),
