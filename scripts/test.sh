@@ -31,8 +31,6 @@ else
 	echo "== no C compiler: the race detector is left out"
 fi
 
-step go run ./cmd/gdisim check -q scenarios/checks
-
 # A program without cgo simulates, and says what it cannot measure.
 step env CGO_ENABLED=0 go vet ./...
 step env CGO_ENABLED=0 go test ./hw/...
