@@ -1,4 +1,4 @@
-.PHONY: test docs golden bench
+.PHONY: test docs golden bench ptx
 
 test:
 	sh scripts/test.sh
@@ -15,3 +15,7 @@ golden: docs
 
 bench:
 	go test -run '^$$' -bench . ./sim ./testbed ./internal/cli
+
+# The GPU kernels that are embedded, from their sources. Needs clang.
+ptx:
+	scripts/ptx.sh

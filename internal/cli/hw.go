@@ -82,7 +82,7 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full")
 	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(newProbe())
+	cmd.AddCommand(newProbe(), newSelftest())
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gdisim/hw/host"
+	"gdisim/hw/mlx5"
 	"gdisim/hw/verbs"
 	"gdisim/result"
 )
@@ -23,6 +24,8 @@ func TestHWUsage(t *testing.T) {
 		{"no file", "hw", "needs one FILE"},
 		{"format", "hw a.yaml --loopback --format xml", `unknown --format "xml"`},
 		{"probe format", "hw probe --format xml", `unknown --format "xml"`},
+		{"self-test's backend", "hw selftest --backend verbs", `--backend "verbs" has no self-test`},
+		{"self-test's poster", "hw selftest --poster dpu", `unknown --poster "dpu"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("GDISIM_HW_TOKEN", "")
@@ -119,5 +122,30 @@ func TestHWProbeRoot(t *testing.T) {
 	mustContain(t, "stdout", stdout, "Some CPU", "mlx5_0", "28.1.2", "ACTIVE, InfiniBand, 200 Gb/sec", "0 fe80:", "C1 exit 2us", "numa node                1")
 	if strings.Contains(stdout, "Missing") {
 		t.Errorf("nothing is missing here:\n%s", stdout)
+	}
+}
+
+// The self-test runs on a CPU thread anywhere, and says what a machine without a
+// GPU lacks.
+func TestHWSelftest(t *testing.T) {
+	code, stdout, stderr := exec(fake, "hw", "selftest", "--poster", "cpu")
+	if host.Available() != nil {
+		if code != 3 || !strings.Contains(stderr, "without cgo") {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+		return
+	}
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, stderr %q:\n%s", code, stderr, stdout)
+	}
+	mustContain(t, "stdout", stdout, "a NIC that answers nothing", "caught", "untested on hardware")
+	g, err := mlx5.OpenGPU(0)
+	if err == nil {
+		g.Close()
+		t.Skip("this machine has a GPU")
+	}
+	code, stdout, stderr = exec(fake, "hw", "selftest")
+	if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "no GPU") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
