@@ -127,6 +127,9 @@ func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Opti
 // source says in a line where a result's numbers come from.
 func source(r *result.Result) string {
 	s := "gdisim " + r.Backend + " run of " + r.Name
+	if r.Backend == "import" {
+		s = r.Name + ", " + r.Source
+	}
 	for _, f := range r.Machine {
 		if f.Key == "cpu.model" || f.Key == "device" || f.Key == "kernel" {
 			s += ", " + f.Value

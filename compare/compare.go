@@ -69,11 +69,7 @@ type value struct {
 func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 	c := &Comparison{A: nameA, B: nameB}
 	note := func(name string, r *result.Result) {
-		backend := "simulated"
-		if r.Backend == "hw" {
-			backend = "measured on hardware"
-		}
-		text := fmt.Sprintf("%s: %s, %s", name, r.Name, backend)
+		text := fmt.Sprintf("%s: %s, %s", name, r.Name, r.How())
 		if r.Emulated != "" {
 			text += "; " + r.Emulated
 		}
@@ -81,6 +77,11 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 			text += "; incomplete"
 		}
 		c.Notices = append(c.Notices, text)
+		if r.Backend != "sim" { // what was measured in another way than the scenario says
+			for _, n := range r.Notices {
+				c.Notices = append(c.Notices, name+": "+n)
+			}
+		}
 	}
 	note("A "+nameA, a)
 	note("B "+nameB, b)

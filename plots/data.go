@@ -65,7 +65,7 @@ func labels(rs []*result.Result) []string {
 	}
 	for _, f := range []func(*result.Result) string{
 		func(r *result.Result) string {
-			return map[string]string{"sim": "simulator", "hw": "hardware"}[r.Backend]
+			return map[string]string{"sim": "simulator", "hw": "hardware", "import": "imported"}[r.Backend]
 		},
 		func(r *result.Result) string { return r.Name },
 		func(r *result.Result) string { return r.Backend + " " + r.Name },

@@ -500,7 +500,7 @@ func provenance(r *result.Result, several bool) [][2]string {
 	out := [][2]string{
 		{mark("scenario"), r.Name + " (" + cmp.Or(r.Source, "no file") + ")"},
 		{mark("digest of the scenario"), r.Digest},
-		{mark("made by"), cmp.Or(r.Tool, "unknown") + ", " + map[string]string{"sim": "simulated", "hw": "measured on hardware"}[r.Backend]},
+		{mark("made by"), cmp.Or(r.Tool, "unknown") + ", " + r.How()},
 		{mark("machine"), strings.Join(thin(hw, 6), ", ")},
 		{mark("seed"), fmt.Sprint(r.Seed)},
 		{mark("points"), fmt.Sprint(len(r.Points))},

@@ -12,7 +12,7 @@ const Schema = "gdisim-result/1"
 type Result struct {
 	Schema   string
 	Tool     string // "gdisim 0.1.0"
-	Backend  string // "sim" or "hw"
+	Backend  string // "sim", "hw" or "import"
 	Name     string // scenario's name
 	Title    string
 	Source   string // scenario file or embedded name
@@ -28,6 +28,17 @@ type Result struct {
 	Emulated string     // why the times are not those of a NIC; "" where they are
 	Machine  []Setting  // facts of the machine during the run
 	Measured []Measured // costs of the machine, whatever the scenario
+}
+
+// How says in words how the result's numbers were come by.
+func (r *Result) How() string {
+	switch r.Backend {
+	case "hw":
+		return "measured on hardware"
+	case "import":
+		return "imported from what a benchmark printed"
+	}
+	return "simulated"
 }
 
 // Measured is a cost under a name of its own: what hardware shows beside, or
@@ -160,6 +171,9 @@ type Cost struct {
 	WQEFetches int
 	Links      []Link
 }
+
+// Known reports whether the run kept account at all: an imported result has none.
+func (c *Cost) Known() bool { return c.Messages > 0 || c.Window > 0 || c.CPUCores > 0 || c.SMs > 0 }
 
 // Link is the traffic of one link and direction.
 type Link struct {

@@ -25,8 +25,8 @@ func newCalibrate(b backend) *cobra.Command {
 		Short: "Fit the hardware's profile to results of a scenario",
 		Long: `Find which parameters of the scenario's hardware the results identify, fit those,
 and write a profile with -o that includes the old one: value, interval and source
-of each. RESULT is what "gdisim hw FILE --format json" wrote. Parameters that the
-results do not tell are named, and stay at their prior.
+of each. RESULT is what "gdisim hw FILE --format json" or "gdisim import" wrote.
+Parameters that the results do not tell are named, and stay at their prior.
 
 Times of a software device (soft-RoCE) are refused, unless --allow-emulated, which
 the profile then says.`,
@@ -58,6 +58,9 @@ the profile then says.`,
 				}
 				r, err := resultOf(cmd, b, arg)
 				if err != nil {
+					return err
+				}
+				if r, err = bound(r, s); err != nil {
 					return err
 				}
 				if len(r.Points) > 0 && r.Digest != s.Digest {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdisim/compare"
+	"gdisim/importers"
 	"gdisim/result"
 	"gdisim/testbed"
 )
@@ -20,7 +21,8 @@ func newCompare(b backend) *cobra.Command {
 		Use:   "compare A B",
 		Short: "Compare two results, or simulator and hardware, stage by stage",
 		Long: `Compare two results stage by stage: difference, its interval, verdict. A and B are
-results (--format json of run or hw), or scenarios, which are simulated first.`,
+results (--format json of run, hw or import), or scenarios, which are simulated
+first. An imported result is taken as one of the scenario beside it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("%s needs two results or scenarios, got %d", cmd.CommandPath(), len(args))
@@ -41,6 +43,18 @@ results (--format json of run or hw), or scenarios, which are simulated first.`,
 					return err
 				}
 			}
+			// An imported result is held against the scenario that the other is of.
+			for i, other := range []string{args[1], args[0]} {
+				if isScenarioFile(other) && rs[i].Backend == importers.Backend {
+					s, err := load(other)
+					if err != nil {
+						return err
+					}
+					if rs[i], err = importers.Bind(rs[i], s); err != nil {
+						return err
+					}
+				}
+			}
 			return writeFile(cmd, out, func(w io.Writer) error {
 				return write(w, compare.Results(filepath.Base(args[0]), filepath.Base(args[1]), rs[0], rs[1]))
 			})
@@ -52,9 +66,14 @@ results (--format json of run or hw), or scenarios, which are simulated first.`,
 	return cmd
 }
 
+// isScenarioFile tells an argument that is a scenario from one that is a result.
+func isScenarioFile(arg string) bool {
+	return strings.HasPrefix(arg, examplePrefix) || strings.HasPrefix(arg, checkPrefix) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
+}
+
 // resultOf reads a result, or simulates a scenario.
 func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error) {
-	if strings.HasPrefix(arg, examplePrefix) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+	if isScenarioFile(arg) {
 		s, err := load(arg)
 		if err != nil {
 			return nil, err

@@ -121,11 +121,11 @@ func headLines(r *result.Result) [][2]string {
 	if len(r.Points) == 1 && len(r.Points[0].At) > 0 {
 		lines = append(lines, [2]string{"point     ", settings(r.Points[0].At)})
 	}
-	backend := "simulated"
-	if r.Backend == "hw" {
-		backend = "measured on hardware"
+	seed := fmt.Sprintf("seed %d, ", r.Seed)
+	if r.Backend == "import" {
+		seed = ""
 	}
-	lines = append(lines, [2]string{"run       ", fmt.Sprintf("%s, seed %d, %s", backend, r.Seed, plural(len(r.Points), "point", "points"))})
+	lines = append(lines, [2]string{"run       ", fmt.Sprintf("%s, %s%s", r.How(), seed, plural(len(r.Points), "point", "points"))})
 	if r.Partial {
 		lines = append(lines, [2]string{"PARTIAL   ", "interrupted: only the points that had finished are here"})
 	}
@@ -171,7 +171,7 @@ func metricCells(p *result.Path, ms []stage.Metric) []string {
 			cells = append(cells, number(x.Value))
 		}
 	}
-	if p.Err != "" {
+	if p.Err != "" || !p.Cost.Known() {
 		return append(cells, "-", "-")
 	}
 	return append(cells, number(p.Cost.CPUCores), number(float64(p.Cost.SMs)))
@@ -235,8 +235,12 @@ func (t *textWriter) pathName(p *result.Path) {
 }
 
 func (t *textWriter) findings(p *result.Path) {
-	if len(p.Findings) == 0 {
+	switch {
+	case len(p.Findings) > 0:
+	case p.Cost.Known():
 		t.line("  findings: none")
+	default:
+		t.line("  findings: not looked for")
 	}
 	for i := range p.Findings {
 		t.put(table.Wrap("finding: "+findingLine(&p.Findings[i]), textWidth, "  ", "      "))

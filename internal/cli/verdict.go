@@ -238,6 +238,9 @@ func noTails(points []result.Point) []string {
 
 func costLine(p *result.Path) string {
 	c := &p.Cost
+	if !c.Known() {
+		return "not known"
+	}
 	s := number(c.CPUCores) + " CPU cores"
 	if c.CPUCores == 1 {
 		s = "1 CPU core"
