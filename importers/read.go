@@ -204,7 +204,7 @@ func (d *reader) at(bytes int64) *result.Path {
 	if p := pt.Path(name); p != nil {
 		return p
 	}
-	pt.Paths = append(pt.Paths, result.Path{Name: name, Stack: stack, Workload: d.workload})
+	pt.Paths = append(pt.Paths, result.Path{Name: name, Stack: stack, Workload: d.workload, Cost: result.Cost{Unknown: true}})
 	return &pt.Paths[len(pt.Paths)-1]
 }
 

@@ -218,6 +218,7 @@ type wireFinding struct {
 }
 
 type wireCost struct {
+	Unknown    bool         `json:"unknown,omitempty"`
 	Window     sim.Duration `json:"window_ps"`
 	Messages   int          `json:"messages"`
 	CPUBusy    sim.Duration `json:"cpu_busy_ps"`
@@ -388,7 +389,7 @@ func pathToWire(p Path) wirePath {
 			return wireFinding{Finding: findingName(f.Finding), Grade: gradeName(f.Grade), Count: f.Count, First: f.First, Where: f.Where, Cause: f.Cause, Avoid: f.Avoid}
 		}),
 		Cost: wireCost{
-			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
+			Unknown: p.Cost.Unknown, Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
 			Doorbells: p.Cost.Doorbells, WQEFetches: p.Cost.WQEFetches, Links: each(p.Cost.Links, func(l Link) wireLink { return wireLink(l) }),
 		},
 		Params:   each(p.Params, func(p Param) wireParam { return wireParam(p) }),
@@ -432,7 +433,7 @@ func pathFromWire(p wirePath) Path {
 			return Finding{Finding: stage.Finding(f.Finding), Grade: stage.Grade(f.Grade), Count: f.Count, First: f.First, Where: f.Where, Cause: f.Cause, Avoid: f.Avoid}
 		}),
 		Cost: Cost{
-			Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
+			Unknown: p.Cost.Unknown, Window: p.Cost.Window, Messages: p.Cost.Messages, CPUBusy: p.Cost.CPUBusy, CPUCores: p.Cost.CPUCores, SMBusy: p.Cost.SMBusy, SMs: p.Cost.SMs,
 			Doorbells: p.Cost.Doorbells, WQEFetches: p.Cost.WQEFetches, Links: each(p.Cost.Links, func(l wireLink) Link { return Link(l) }),
 		},
 		Params:   each(p.Params, func(p wireParam) Param { return Param(p) }),

@@ -161,6 +161,7 @@ type Finding struct {
 
 // Cost is what the path used during the measured part of the run.
 type Cost struct {
+	Unknown    bool         // nobody kept account, nor looked for findings: an imported result
 	Window     sim.Duration // length of the measured part
 	Messages   int          // completed in it
 	CPUBusy    sim.Duration // proxy core time used per all cores, polling included
@@ -171,9 +172,6 @@ type Cost struct {
 	WQEFetches int
 	Links      []Link
 }
-
-// Known reports whether the run kept account at all: an imported result has none.
-func (c *Cost) Known() bool { return c.Messages > 0 || c.Window > 0 || c.CPUCores > 0 || c.SMs > 0 }
 
 // Link is the traffic of one link and direction.
 type Link struct {

@@ -171,7 +171,7 @@ func metricCells(p *result.Path, ms []stage.Metric) []string {
 			cells = append(cells, number(x.Value))
 		}
 	}
-	if p.Err != "" || !p.Cost.Known() {
+	if p.Err != "" || p.Cost.Unknown {
 		return append(cells, "-", "-")
 	}
 	return append(cells, number(p.Cost.CPUCores), number(float64(p.Cost.SMs)))
@@ -237,10 +237,10 @@ func (t *textWriter) pathName(p *result.Path) {
 func (t *textWriter) findings(p *result.Path) {
 	switch {
 	case len(p.Findings) > 0:
-	case p.Cost.Known():
-		t.line("  findings: none")
-	default:
+	case p.Cost.Unknown:
 		t.line("  findings: not looked for")
+	default:
+		t.line("  findings: none")
 	}
 	for i := range p.Findings {
 		t.put(table.Wrap("finding: "+findingLine(&p.Findings[i]), textWidth, "  ", "      "))

@@ -238,7 +238,7 @@ func noTails(points []result.Point) []string {
 
 func costLine(p *result.Path) string {
 	c := &p.Cost
-	if !c.Known() {
+	if c.Unknown {
 		return "not known"
 	}
 	s := number(c.CPUCores) + " CPU cores"
