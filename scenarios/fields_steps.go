@@ -6,16 +6,16 @@ import "slices"
 // step or exchange on one node, without a NIC.
 var (
 	messageKinds = []string{"put", "put-signal", "get", "ping-pong", "stream"}
-	stepKinds    = []string{"fence", "dma"}
+	stepKinds    = []string{"fence", "store", "load", "atomic", "poll", "flag-echo", "dma"}
 	anyKind      = slices.Concat(messageKinds, stepKinds)
 
 	// sizedKinds are the steps that move or cover a number of bytes.
-	sizedKinds = []string{"dma"}
+	sizedKinds = []string{"store", "dma"}
 
 	// loadedKinds are the steps that may be measured beside a load on the GPU's
 	// link and memory, and backgroundKinds those loads.
-	loadedKinds     = []string{"fence"}
-	backgroundKinds = []string{}
+	loadedKinds     = []string{"fence", "store", "load", "atomic", "flag-echo"}
+	backgroundKinds = []string{"copy-to-host", "copy-to-gpu", "copy-both", "store-host", "load-host", "store-gpu"}
 
 	// stackKinds are steps of a stack's own code, and so of the scenario's paths.
 	stackKinds = []string{}
@@ -23,10 +23,15 @@ var (
 
 // stepFields are the keys of workloads that repeat one step.
 var stepFields = []Field{
-	{Key: "workload.scope", Kind: Enum, Enum: []string{"block", "gpu", "system"}, Default: "system", Kinds: []string{"fence"}, Text: "reach of the fence", Used: "model/gpu"},
+	{Key: "workload.scope", Kind: Enum, Enum: []string{"block", "gpu", "system"}, Default: "system", Kinds: []string{"fence", "poll"}, Text: "reach of the fence, or of the poller's loads (gpu or system)", Used: "model/gpu"},
 	{Key: "workload.pause", Kind: Duration, Default: "2us", Max: "1s", Dist: true, Kinds: stepKinds, Text: "from the end of one step until its initiator begins the next", Used: "workload"},
 	{Key: "workload.stores", Kind: Count, Default: "0", Max: "4096", Kinds: []string{"fence"}, Text: "stores of 8 bytes that the thread issues before the fence, each to a line of its own", Used: "model/gpu"},
-	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence", "dma"}, Text: "where the lines live that the step stores to or loads from", Used: "testbed"},
+	{Key: "workload.background.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Kinds: loadedKinds, Text: "SMs that make a background of stores or loads (store-host, load-host, store-gpu)", Used: "model/gpu"},
+	{Key: "workload.from", Kind: Enum, Enum: []string{"gpu", "cpu"}, Default: "gpu", Kinds: []string{"flag-echo"}, Text: "who asks; the other polls a flag in host memory and answers", Used: "testbed"},
+	{Key: "workload.release", Kind: Enum, Enum: []string{"none", "system"}, Default: "none", Kinds: []string{"flag-echo"}, Text: "what the GPU thread orders before it stores its flag", Used: "model/gpu"},
+	{Key: "workload.look_after", Kind: Duration, Default: "0s", Max: "1s", Kinds: []string{"flag-echo"}, Text: "the GPU thread first looks for the answer so long after its flag", Used: "testbed"},
+	{Key: "workload.line", Kind: Enum, Enum: []string{"shared", "own"}, Default: "shared", Kinds: []string{"poll"}, Text: "pollers look at one line, or each at its own", Used: "model/gpu"},
+	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence", "store", "load", "atomic", "poll", "dma"}, Text: "where the lines live that the step stores to or loads from", Used: "model/gpu"},
 }
 
 // IsStep reports whether a workload kind repeats a step instead of sending

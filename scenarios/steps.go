@@ -64,6 +64,7 @@ func (r *reader) unused() {
 	for _, key := range slices.Sorted(maps.Keys(r.workload)) {
 		report(r.document, r.workload[key], key)
 	}
+	r.backgrounds(kinds)
 	for _, a := range r.s.axes {
 		report(r.document, &yaml.Node{Line: a.line, Column: a.col}, a.field.Key)
 	}
@@ -90,4 +91,34 @@ func backgroundOf(kinds []string) string {
 		return backgroundKinds[0]
 	}
 	return "stream"
+}
+
+// backgrounds reports loads that none of the kinds can be measured beside:
+// messages have streams, steps have the others.
+func (r *reader) backgrounds(kinds []string) {
+	const key = "workload.background.kind"
+	check := func(d *document, n *yaml.Node, v value) {
+		fits := func(kind string) bool { return (v.text == "stream") != IsStep(kind) }
+		if f := fieldTable().byKey[key]; slices.ContainsFunc(kinds, f.usedBy) && !slices.ContainsFunc(kinds, fits) {
+			d.problem(n, key, "kind: "+backgroundOf(kinds), "%s is no load beside kind %s", v.text, strings.Join(kinds, ", "))
+		}
+	}
+	if v, ok := r.s.base[key]; ok {
+		check(r.document, r.workload[key], v)
+	}
+	for _, a := range r.s.axes {
+		if a.field.Key != key {
+			continue
+		}
+		for _, v := range a.values {
+			check(r.document, &yaml.Node{Line: a.line, Column: a.col}, v)
+		}
+	}
+	if len(r.s.sets) > 0 {
+		if v, ok := r.s.sets[0][key]; ok {
+			d := *r.document
+			d.file, d.at = "--set", false
+			check(&d, nil, v)
+		}
+	}
 }

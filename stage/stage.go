@@ -12,6 +12,10 @@ const (
 	GPUBuild
 	GPUFence
 	GPURing
+	GPUDrain
+	GPUStore
+	GPULoad
+	GPUPause
 	GPUKernelExit
 	GPULaunch
 	PCIeNotify
@@ -85,6 +89,10 @@ var entries = [Count]entry{
 	GPUBuild:        {"gpu.build", LaneSM, "writing the WQE or the proxy descriptor, inline payload copy included"},
 	GPUFence:        {"gpu.fence", LaneSM, "ordering before what publishes: nothing, GPU scope, device fence, system scope"},
 	GPURing:         {"gpu.ring", LaneSM, "doorbell record and doorbell stores as the SM issues them"},
+	GPUDrain:        {"gpu.drain", LaneSM, "a fence at system scope behind others' traffic: stores of all SMs, reads of host memory that are under way"},
+	GPUStore:        {"gpu.store", LaneSM, "a store as the SM issues it"},
+	GPULoad:         {"gpu.load", LaneSM, "a load or an atomic whose result the thread waits for, over PCIe where the line is in host memory"},
+	GPUPause:        {"gpu.pause", LaneSM, "the thread waits on purpose before it looks"},
 	GPUKernelExit:   {"gpu.kernel-exit", LaneSM, "kernel completion seen by the host"},
 	GPULaunch:       {"gpu.launch", LaneSM, "launch of the next kernel (host-driven paths)"},
 	PCIeNotify:      {"pcie.notify", LanePCIeSrc, "GPU store to host memory on its way to where the CPU polls, or the reverse"},

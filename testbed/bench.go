@@ -22,7 +22,6 @@ type step struct {
 	rate   bool                 // operations per second are of interest
 	cores  float64              // CPU cores kept busy
 	sms    int                  // SMs kept busy
-	load   func()               // starts the background; nil: none
 }
 
 // bench is the machine that a step is set up on: node 0 of a cluster that
@@ -32,6 +31,7 @@ type bench struct {
 	m    *machine
 	node *path.Node
 	run  *workload.Run
+	door *gpu.Edge
 }
 
 // kind records the spans of a stage on the node.
@@ -49,6 +49,12 @@ func (b *bench) step(kind string) (*step, error) {
 		return b.fence()
 	case "dma":
 		return b.dma()
+	case "store", "load", "atomic":
+		return b.access(kind)
+	case "poll":
+		return b.poll()
+	case "flag-echo":
+		return b.flagEcho()
 	}
 	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
 }
@@ -92,9 +98,7 @@ func (r *runner) steps(kind string) error {
 	var last usage
 	run.OnMeasure = func() { first = m.usage(run, nil) }
 	run.OnEnd = func() { last = m.usage(run, nil) }
-	if s.load != nil {
-		s.load()
-	}
+	b.background()
 	for _, l := range loops {
 		l.Start()
 	}

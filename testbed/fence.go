@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"gdisim/model/gpu"
-	"gdisim/model/pcie"
 	"gdisim/sim"
 	"gdisim/stage"
 	"gdisim/workload"
@@ -20,7 +19,7 @@ type fence struct {
 	done   sim.Sink
 	arg    uint32
 	c      sim.Cause
-	ended  sim.HandlerID
+	h      sim.HandlerID
 }
 
 func (b *bench) fence() (*step, error) {
@@ -35,7 +34,7 @@ func (b *bench) fence() (*step, error) {
 	default:
 		f.scope = gpu.ScopeSystem
 	}
-	f.ended = b.run.Eng.Register(f)
+	f.h = b.run.Eng.Register(f)
 	return &step{
 		title: fmt.Sprintf("fence at %s scope after %d stores to %s memory", word, f.stores, c.Enum("workload.memory")), metric: stage.Latency,
 		agents: []workload.Operation{f}, sms: 1,
@@ -48,7 +47,7 @@ func (f *fence) Prepare() sim.Duration {
 	for range f.stores {
 		d += f.sm.Draw(f.sm.Config().HostStore)
 		if f.host {
-			f.b.node.Bus.Write(pcie.GPU, pcie.Host, 8, f.b.run.Owner, f.b.kind(stage.PCIeNotify), nobody{}, 0)
+			f.b.edge().Write(8, f.b.run.Owner, f.b.kind(stage.PCIeNotify), nobody{}, 0)
 		}
 	}
 	return d
@@ -56,29 +55,45 @@ func (f *fence) Prepare() sim.Duration {
 
 // Begin fences.
 func (f *fence) Begin(c sim.Cause, done sim.Sink, arg uint32) {
-	now := f.b.run.Eng.Now()
-	end := now.Add(f.cost())
-	f.done, f.arg, f.c = done, arg, f.b.run.Rec.Span(c, f.b.kind(stage.GPUFence), now, end, 0)
-	f.b.run.Eng.At(end, f.ended, 0)
+	f.done, f.arg, f.c = done, arg, c
+	cfg := f.sm.Config()
+	if f.scope == gpu.ScopeSystem {
+		f.b.fenceSystem(c, f, 0)
+		return
+	}
+	d := f.sm.Fence(f.scope, true, true, 0)
+	if f.scope == gpu.ScopeGPU && f.stores == 0 {
+		d = f.sm.Draw(cfg.ReleaseIdle) + f.sm.Draw(cfg.FullExtra)
+	}
+	f.spend(d)
 }
 
-func (f *fence) cost() sim.Duration {
-	cfg := f.sm.Config()
-	switch {
-	case f.scope == gpu.ScopeGPU && f.stores == 0:
-		return f.sm.Draw(cfg.ReleaseIdle) + f.sm.Draw(cfg.FullExtra)
-	case f.scope != gpu.ScopeSystem:
-		return f.sm.Fence(f.scope, true, true, 0)
+// Done is the end of a fence at system scope, beside what the thread's own stores
+// to the host add.
+func (f *fence) Done(_ uint32, c sim.Cause) {
+	f.c = c
+	if f.stores > 0 && f.host {
+		f.spend(f.sm.Draw(f.sm.Config().HostStores))
+		return
 	}
-	d := f.sm.Fence(f.scope, true, f.stores > 0, f.b.node.Bus.Backlog(pcie.GPU))
-	if f.host && f.stores > 0 {
-		d += f.sm.Draw(cfg.HostStores)
-	}
-	return d
+	f.done.Done(f.arg, c)
+}
+
+func (f *fence) spend(d sim.Duration) {
+	now := f.b.run.Eng.Now()
+	f.c = f.b.run.Rec.Span(f.c, f.b.kind(stage.GPUFence), now, now.Add(d), 0)
+	f.b.run.Eng.At(now.Add(d), f.h, 0)
 }
 
 // Handle ends the fence.
 func (f *fence) Handle(uint32) { f.done.Done(f.arg, f.c) }
+
+// fenceSystem is a full fence at system scope: a trip to the GPU's edge and back.
+func (b *bench) fenceSystem(c sim.Cause, done sim.Sink, arg uint32) {
+	k := b.kind(stage.GPUFence)
+	k.Wait = uint8(stage.GPUDrain)
+	b.edge().Fence(c, k, done, arg)
+}
 
 // nobody waits for what it is told.
 type nobody struct{}

@@ -118,6 +118,7 @@ type txn struct {
 	addr     uint64
 	onLink   int64 // the same, headers included
 	sampled  sim.Time
+	turned   sim.Time // when the completion was ready to leave
 	tail     sim.Time // when the last byte reaches the next hop
 	cause    sim.Cause
 	done     sim.Sink
@@ -350,6 +351,9 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	if t.at > 0 {
 		f.give(t, route, t.at-1)
 	}
+	if t.class == completion && t.at == 0 {
+		t.sampled = t.sampled.Add(start.Sub(t.turned)) // memory is read when the link can take the data
+	}
 	t.at++
 	q := t.queue()
 	head := max(start.Add(lat), p.head[q])
@@ -411,7 +415,7 @@ func (f *Fabric) end(id uint32) {
 	f.give(t, route, int8(len(route)-1))
 	if t.class == nonPosted {
 		last := t.bytes - int64(t.tlps-1)*f.cfg.MRRS
-		t.class, t.at = completion, 0
+		t.class, t.at, t.turned = completion, 0, f.eng.Now()
 		f.phase(t)
 		// The last request's data cannot be there before it was served.
 		b, _ := f.cfg.CompletionBytes(last)

@@ -1,0 +1,274 @@
+package gpu
+
+import (
+	"math/rand/v2"
+
+	"gdisim/model/pcie"
+	"gdisim/sim"
+)
+
+// EdgeConfig describes where a GPU's accesses leave it for the host, and what
+// its engines and SMs keep under way there when they work at full rate.
+type EdgeConfig struct {
+	Out, Back sim.Delay // a fence at system scope on its way to the edge and from it
+	FullExtra sim.Delay // what a full fence adds at its end
+
+	StoreRate  int64 // bit/s of all SMs' stores to the host
+	SMRate     int64 // bit/s of one SM's stores to the host
+	MemoryRate int64 // bit/s of all SMs' stores to GPU memory
+	StoreBurst int64 // bytes that an SM stores at a time
+	LoadBurst  int64 // bytes that an SM loads at a time
+	SMQueue    int64 // bytes of one SM's stores to the host that wait behind it
+	EdgeQueue  int64 // bytes of stores to the host in the queue that all share
+
+	CopyChunk  int64 // bytes of a copy engine's access
+	CopyReads  int64 // bytes of host memory that a copy engine has asked for at a time
+	CopyWrites int64 // bytes that a copy engine has on their way to host memory
+}
+
+// Edge is the GPU's door to the host. Threads' stores and loads pass it in their
+// order, copy engines' accesses go to the link beside it, and a fence at system
+// scope is a trip there and back: it waits for stores to GPU memory that are on
+// their way to L2, for the stores to the host of all SMs that came before it, and
+// for the reads of the host that were asked for before it got there, since their
+// data comes back by the way that its answer takes. On an idle GPU nothing of
+// this waits.
+type Edge struct {
+	cfg  EdgeConfig
+	eng  *sim.Engine
+	rec  *sim.Recorder
+	rng  *rand.Rand
+	bus  *pcie.Fabric
+	who  sim.Cause // stands for the streams
+	kind sim.Kind  // of the streams' transactions
+
+	memory  *sim.Pipe
+	out     *sim.Pipe // SMs' stores to the host, nil without streams of them
+	streams []stream
+	turn    int
+	moving  bool
+	copying bool     // a copy engine's next write stands at the edge
+	behind  []uint32 // fences behind it
+
+	reads    []read
+	free     uint32
+	held     []access // behind the shared queue
+	freeHeld uint32
+	asked    uint64 // reads
+	back     uint64 // of them, with their data
+	fences   []fence
+	hArrive  sim.HandlerID
+	hEnd     sim.HandlerID
+	hPass    sim.HandlerID
+	hMove    sim.HandlerID
+	hLeave   sim.HandlerID
+}
+
+// stream is one SM that stores to the host without a pause.
+type stream struct{ queued, asked, moved int64 }
+
+// access is a thread's load or store.
+type access struct {
+	n    int64
+	c    sim.Cause
+	k    sim.Kind
+	read bool
+	done sim.Sink
+	arg  uint32
+	next uint32
+}
+
+type read struct {
+	done sim.Sink
+	arg  uint32
+	next uint32
+}
+
+type fence struct {
+	c     sim.Cause
+	k     sim.Kind
+	begin sim.Time
+	there sim.Time // when it was at the edge
+	reads uint64   // that must be back
+	left  []int64  // bytes of each stream that must have moved
+	state uint8
+	done  sim.Sink
+	arg   uint32
+}
+
+// states of a fence.
+const (
+	unusedFence uint8 = iota
+	toEdge
+	atEdge
+	ending
+)
+
+// NewEdge returns the idle edge of a GPU. who and kind stand for the load that
+// StoreToHost and its like put on it.
+func NewEdge(cfg EdgeConfig, eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, bus *pcie.Fabric, who sim.Cause, kind sim.Kind) *Edge {
+	e := &Edge{cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, who: who, kind: kind, reads: make([]read, 1), held: make([]access, 1)}
+	e.hArrive, e.hEnd, e.hPass = eng.Register(fenceArrives{e}), eng.Register(fenceEnds{e}), eng.Register(passes{e})
+	e.hMove, e.hLeave = eng.Register(move{e}), eng.Register(leaves{e})
+	return e
+}
+
+// Read loads n bytes from the host. done is told when the thread has them; while
+// it is, the bus's Sampled says when they were read.
+func (e *Edge) Read(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+	id := e.free
+	if id != 0 {
+		e.free = e.reads[id].next
+	} else {
+		e.reads = append(e.reads, read{})
+		id = uint32(len(e.reads) - 1)
+	}
+	e.reads[id] = read{done: done, arg: arg}
+	e.asked++
+	e.pass(access{n: n, c: c, k: k, read: true, done: readBack{e}, arg: id})
+}
+
+// Write stores n bytes to the host; done is told when a core may see them.
+func (e *Edge) Write(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+	e.pass(access{n: n, c: c, k: k, done: done, arg: arg})
+}
+
+// pass lets a thread's access go behind the stores that wait in the shared queue.
+func (e *Edge) pass(a access) {
+	if e.out != nil && e.out.FreeAt() > e.eng.Now() {
+		id := e.freeHeld
+		if id != 0 {
+			e.freeHeld = e.held[id].next
+		} else {
+			e.held = append(e.held, access{})
+			id = uint32(len(e.held) - 1)
+		}
+		at := e.out.FreeAt()
+		a.c = e.rec.Span(a.c, a.k, at, at, e.who.Op)
+		e.held[id] = a
+		e.eng.At(at, e.hPass, id)
+		return
+	}
+	e.send(&a)
+}
+
+type passes struct{ *Edge }
+
+// Handle sends an access that waited.
+func (h passes) Handle(id uint32) {
+	e := h.Edge
+	a := e.held[id]
+	e.held[id] = access{next: e.freeHeld}
+	e.freeHeld = id
+	e.send(&a)
+}
+
+func (e *Edge) send(a *access) {
+	if a.read {
+		e.bus.Read(pcie.GPU, pcie.Host, a.n, a.c, a.k, a.done, a.arg)
+		return
+	}
+	e.bus.Write(pcie.GPU, pcie.Host, a.n, a.c, a.k, a.done, a.arg)
+}
+
+type readBack struct{ *Edge }
+
+// Done is the data of a read.
+func (r readBack) Done(id uint32, c sim.Cause) {
+	e := r.Edge
+	x := e.reads[id]
+	e.reads[id] = read{next: e.free}
+	e.free = id
+	e.back++
+	e.check()
+	x.done.Done(x.arg, c)
+}
+
+// Fence begins a full fence at system scope; done is told when it is over.
+func (e *Edge) Fence(c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+	now := e.eng.Now()
+	id := -1
+	for i := range e.fences {
+		if e.fences[i].state == unusedFence {
+			id = i
+			break
+		}
+	}
+	if id < 0 {
+		e.fences = append(e.fences, fence{})
+		id = len(e.fences) - 1
+	}
+	f := &e.fences[id]
+	*f = fence{c: c, k: k, begin: now, left: f.left[:0], state: toEdge, done: done, arg: arg}
+	from := now
+	if e.memory != nil {
+		from = max(now, e.memory.FreeAt())
+	}
+	e.eng.At(from.Add(e.cfg.Out.Draw(e.rng)), e.hArrive, uint32(id))
+}
+
+type fenceArrives struct{ *Edge }
+
+// Handle has the fence at the edge, perhaps behind a copy engine's write.
+func (h fenceArrives) Handle(id uint32) {
+	e := h.Edge
+	if e.copying {
+		e.behind = append(e.behind, id)
+		return
+	}
+	e.arrive(id)
+}
+
+func (e *Edge) arrive(id uint32) {
+	f := &e.fences[id]
+	f.state, f.there, f.reads = atEdge, e.eng.Now(), e.asked
+	for i := range e.streams {
+		f.left = append(f.left, e.streams[i].asked)
+	}
+	e.check()
+}
+
+// check lets fences go that wait for nothing any more.
+func (e *Edge) check() {
+	now := e.eng.Now()
+	for i := range e.fences {
+		f := &e.fences[i]
+		if f.state != atEdge || e.back < f.reads || !e.gone(f.left) {
+			continue
+		}
+		f.state = ending
+		free := f.there
+		if e.out != nil && len(f.left) > 0 {
+			free = max(free, now, e.out.FreeAt())
+		}
+		// The data of a read that the fence waited for is back by now, and so is
+		// the fence.
+		e.eng.At(max(now, free.Add(e.cfg.Back.Draw(e.rng))).Add(e.cfg.FullExtra.Draw(e.rng)), e.hEnd, uint32(i))
+	}
+}
+
+func (e *Edge) gone(left []int64) bool {
+	for i, n := range left {
+		if e.streams[i].moved < n {
+			return false
+		}
+	}
+	return true
+}
+
+type fenceEnds struct{ *Edge }
+
+// Handle ends a fence. Beyond its own trip it waited.
+func (h fenceEnds) Handle(id uint32) {
+	e := h.Edge
+	f := e.fences[id]
+	e.fences[id] = fence{left: f.left[:0]}
+	now := e.eng.Now()
+	trip := e.cfg.Out.Mean() + e.cfg.Back.Mean() + e.cfg.FullExtra.Mean()
+	start := max(f.begin, now.Add(-trip))
+	blocker := sim.Op(0)
+	if start > f.begin {
+		blocker = e.who.Op
+	}
+	f.done.Done(f.arg, e.rec.Span(f.c, f.k, start, now, blocker))
+}

@@ -1,0 +1,55 @@
+package testbed
+
+import (
+	"gdisim/model/gpu"
+	"gdisim/scenarios"
+	"gdisim/sim"
+	"gdisim/stage"
+)
+
+func edgeConfig(c *scenarios.Config) gpu.EdgeConfig {
+	hz := c.Hz("hardware.gpu.sm_clock")
+	back := c.Delay("hardware.gpu.pcie.return")
+	release := priced(c.Cost("hardware.gpu.fence.release_system"), hz)
+	return gpu.EdgeConfig{
+		Out: sim.Fixed(max(0, release.Mean()-back.Mean())), Back: back, FullExtra: priced(c.Cost("hardware.gpu.fence.full_extra"), hz),
+		StoreRate: c.Rate("hardware.gpu.pcie.store_rate"), SMRate: c.Rate("hardware.gpu.pcie.sm_rate"), MemoryRate: c.Rate("hardware.gpu.memory_rate"),
+		StoreBurst: c.Bytes("hardware.gpu.store_burst"), LoadBurst: c.Bytes("hardware.gpu.load_burst"),
+		SMQueue: c.Bytes("hardware.gpu.pcie.sm_queue"), EdgeQueue: c.Bytes("hardware.gpu.pcie.edge_queue"),
+		CopyChunk: c.Bytes("hardware.gpu.copy.chunk"), CopyReads: c.Bytes("hardware.gpu.copy.reads"), CopyWrites: c.Bytes("hardware.gpu.copy.writes"),
+	}
+}
+
+// edge is where the node's GPU reaches the host.
+func (b *bench) edge() *gpu.Edge {
+	if b.door == nil {
+		b.door = gpu.NewEdge(edgeConfig(b.cfg), b.run.Eng, b.run.Rec, b.node.Rand, b.node.Bus, b.run.Owner, b.kind(stage.PCIeNotify))
+	}
+	return b.door
+}
+
+// background starts the load beside the step.
+func (b *bench) background() {
+	if !b.cfg.Has("workload.background.kind") {
+		return
+	}
+	n := 1
+	if kind := b.cfg.Enum("workload.background.kind"); kind == "store-host" || kind == "load-host" || kind == "store-gpu" {
+		n = b.cfg.Count("workload.background.ctas")
+	}
+	switch b.cfg.Enum("workload.background.kind") {
+	case "copy-to-host":
+		b.edge().CopyToHost()
+	case "copy-to-gpu":
+		b.edge().CopyToGPU()
+	case "copy-both":
+		b.edge().CopyToHost()
+		b.edge().CopyToGPU()
+	case "store-host":
+		b.edge().StoreToHost(n)
+	case "load-host":
+		b.edge().LoadFromHost(n)
+	case "store-gpu":
+		b.edge().StoreToMemory(n)
+	}
+}
