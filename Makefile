@@ -1,4 +1,4 @@
-.PHONY: test docs golden bench ptx
+.PHONY: test docs golden bench crossval ptx
 
 test:
 	sh scripts/test.sh
@@ -12,6 +12,11 @@ docs:
 # The same, and the golden files of the command line.
 golden: docs
 	go test ./internal/cli -update
+
+# The cross-validation that docs/fidelity.md shows: minutes. Whoever changes a
+# profile, a stack, a check or a model runs it before docs.
+crossval:
+	go run ./cmd/gdisim check --cross-validate --format json -o docs/crossval.json
 
 bench:
 	go test -run '^$$' -bench . ./sim ./testbed ./internal/cli

@@ -26,8 +26,9 @@ type Verdict struct {
 	Holds   bool
 	Order   bool // an order of paths, not a figure
 
-	Source, Use, Note string // as in the expectation; Use may be empty
-	KnownMiss         string // why a miss was to be expected; it does not fail the file
+	Source, Use string // as in the expectation; Use may be empty
+	Note        string // what the figure fitted, then the expectation's note
+	KnownMiss   string // why a miss was to be expected; it does not fail the file
 }
 
 // Failed reports whether the expectation neither holds nor misses as known.
@@ -40,7 +41,7 @@ func Run(s *scenarios.Scenario, r *result.Result) []Verdict {
 	var vs []Verdict
 	for i := range s.Expect {
 		e := &s.Expect[i]
-		base := Verdict{File: s.File, Line: e.Line, Subject: subject(e), Want: want(e), Err: math.NaN(), Source: e.Source, Use: e.Use, Note: e.Note, KnownMiss: e.KnownMiss, Order: e.Order != nil}
+		base := Verdict{File: s.File, Line: e.Line, Subject: subject(e), Want: want(e), Err: math.NaN(), Source: e.Source, Use: e.Use, Note: note(e), KnownMiss: e.KnownMiss, Order: e.Order != nil}
 		found := false
 		for k := range r.Points {
 			p := &r.Points[k]
@@ -102,6 +103,19 @@ func subject(e *scenarios.Expect) string {
 		s += " - " + e.MinusMetric
 	}
 	return s
+}
+
+// note names what the figure fitted before what is written of it.
+func note(e *scenarios.Expect) string {
+	var parts []string
+	for _, key := range e.Fits {
+		parts = append(parts, strings.TrimPrefix(key, "hardware."))
+	}
+	s := strings.Join(parts, ", ")
+	if s != "" && e.Note != "" {
+		s += "; "
+	}
+	return s + e.Note
 }
 
 func want(e *scenarios.Expect) string {

@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"gdisim/check"
+	"gdisim/crossval"
 	"gdisim/internal/table"
 	"gdisim/scenarios"
 	"gdisim/sim"
@@ -32,7 +33,7 @@ func TestGenerated(t *testing.T) {
 	var c checks
 	sections := map[string]func(t *testing.T) string{
 		"stages": stages, "metrics": metrics, "findings": findings, "layout": layout, "arrows": arrows, "hand": hand,
-		"summary": c.summary, "errors": c.errors, "misses": c.misses, "rows": c.rows,
+		"summary": c.summary, "errors": c.errors, "misses": c.misses, "rows": c.rows, "crossval": c.crossval,
 	}
 	seen := map[string]bool{}
 	for _, page := range pages(t) {
@@ -340,6 +341,34 @@ func (c *checks) misses(t *testing.T) string {
 		fmt.Fprintf(&b, "- %s, %s: %s published, %s simulated%s; %s\n", source(v), what(v), v.Want, v.Got, off, v.KnownMiss)
 	}
 	return cmp.Or(b.String(), "None.\n")
+}
+
+// crossval shows the stored cross-validation, which takes minutes to run, if it is
+// about what is here: the same files, and a model with the same errors.
+func (c *checks) crossval(t *testing.T) string {
+	const stale = "docs/crossval.json is not about this %s: run make crossval"
+	f, err := os.Open("crossval.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := crossval.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Digest != scenarios.Digest() {
+		t.Errorf(stale, "text of profiles, stacks and checks")
+	}
+	for _, x := range r.Tables {
+		if now := crossval.ErrorsOf(c.run(t), x.Source); now != x.Shipped {
+			t.Errorf(stale+" (%s: %v, not %v)", "model", x.Source, now, x.Shipped)
+		}
+	}
+	var b bytes.Buffer
+	if err := r.Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func (c *checks) rows(t *testing.T) string {

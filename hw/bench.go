@@ -44,7 +44,7 @@ func (b *bench) path(ctx context.Context, name string, c *scenarios.Config) (res
 	m := measurement{bench: b, ctx: ctx, w: w, p: &p}
 	err = m.run()
 	for _, q := range c.Used() {
-		p.Params = append(p.Params, result.Param(q))
+		p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
 	}
 	return p, err
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,8 +24,11 @@ func TestChecks(t *testing.T) {
 			if e.Source == "" || e.Use == "" {
 				t.Errorf("%s:%d: source %q, use %q", in.Name, e.Line, e.Source, e.Use)
 			}
-			if e.Use == "fitted" && e.Note == "" {
-				t.Errorf("%s:%d: fitted, and no note says which parameter", in.Name, e.Line)
+			if (e.Use == "fitted") != (len(e.Fits) > 0) {
+				t.Errorf("%s:%d: %s, and fits %v", in.Name, e.Line, e.Use, e.Fits)
+			}
+			for _, key := range e.Fits {
+				bounded(t, s, e, key)
 			}
 			if e.Finding == "" && e.Order == nil {
 				figures++
@@ -39,6 +43,24 @@ func TestChecks(t *testing.T) {
 	}
 	if _, err := LoadCheck("bone-table3-p-bi"); err == nil || !strings.Contains(err.Error(), `did you mean "bone-table3-p-ib"`) {
 		t.Error(err)
+	}
+}
+
+// bounded wants bounds of a number of a profile or a stack that a figure fitted,
+// and that the figure depends on no value of the scenario's own.
+func bounded(t *testing.T, s *Scenario, e *Expect, key string) {
+	t.Helper()
+	k := slices.IndexFunc(s.Paths, func(p PathRef) bool { return p.Name == e.Path })
+	p, ok := s.Config(0, k).Param(key)
+	if !ok {
+		t.Errorf("%s:%d: fits %s, which has no value", s.Name, e.Line, key)
+		return
+	}
+	if f, _ := FieldOf(key); p.Owner != "" && f.Kind != Enum && p.Min == "" {
+		t.Errorf("%s:%d: fits %s, for which %s states no bounds", s.Name, e.Line, key, p.Owner)
+	}
+	if p.Owner == "" && !strings.HasPrefix(key, "workload.") {
+		t.Errorf("%s:%d: fits %s, which is from %s", s.Name, e.Line, key, p.Source)
 	}
 }
 

@@ -12,10 +12,25 @@ type Param struct {
 	Key, Value, Unit string
 	Source           string // a citation, "scenario.yaml:12", "--set" or "default"
 	Kind             string // published, measured, derived, assumed, scenario or default
+	// Owner is the profile or stack whose file gives the value (profile:nic-cx7),
+	// empty for a scenario's or a default; Min and Max are the bounds that it
+	// states, both empty where it states none.
+	Owner, Min, Max string
 }
 
 func (v value) param(key string) Param {
-	return Param{Key: key, Value: v.text, Unit: v.kind.Unit(), Source: v.source, Kind: v.origin}
+	p := Param{Key: key, Value: v.text, Unit: v.kind.Unit(), Source: v.source, Kind: v.origin, Owner: v.owner}
+	if v.low != nil {
+		p.Min, p.Max = v.low.text, v.high.text
+	}
+	return p
+}
+
+// Param returns the parameter as Used does, without counting it as read; ok is
+// false where it has no value.
+func (c *Config) Param(key string) (p Param, ok bool) {
+	v, ok := c.find(key)
+	return v.param(key), ok
 }
 
 // CostSpec is work of a clocked unit: cycles, and a part that no clock changes.

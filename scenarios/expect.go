@@ -30,6 +30,9 @@ type Expect struct {
 	Order   []string
 
 	Source, Use, Note string // Use: fitted, checked or empty
+	// Fits names the fields that a fitted figure determined: hardware.KEY, path.KEY
+	// of its path, or workload.KEY.
+	Fits []string
 	// KnownMiss says why the figure is not reached; a miss is then reported and
 	// does not fail the file.
 	KnownMiss string
@@ -225,6 +228,7 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 		}},
 		{"source", false, r.text(&e.Source)},
 		{"use", false, oneOf(&e.Use, "fitted", "checked")},
+		{"fits", false, func(n *yaml.Node, path string) { e.Fits = r.fits(n, path) }},
 		{"note", false, r.text(&e.Note)},
 		{"known_miss", false, r.text(&e.KnownMiss)},
 	})
@@ -238,11 +242,32 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 	return e, here
 }
 
+// fits reads the fields that a figure determined.
+func (r *reader) fits(n *yaml.Node, path string) (keys []string) {
+	for i, item := range r.list(n, path, "a list of keys") {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		key, ok := r.word(item, at, "hardware.KEY, path.KEY or workload.KEY")
+		if !ok {
+			continue
+		}
+		switch f := fieldTable().byKey[key]; {
+		case f == nil:
+			section, name, _ := strings.Cut(key, ".")
+			r.problem(item, at, "hardware.KEY, path.KEY or workload.KEY", "key %q is unknown%s", key, didYouMean(name, fieldTable().below(section)))
+		default:
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // malformed says what is wrong with the combination of keys.
 func (e *Expect) malformed() string {
 	bounded := e.Min != nil || e.Max != nil
 	valued := e.Value != nil || bounded || e.Within != nil
 	switch {
+	case e.Fits != nil && e.Use != "fitted":
+		return "fits needs use: fitted"
 	case e.Finding != "" && (e.Metric != "" || valued || e.Order != nil):
 		return "a finding stands alone: path, finding, is"
 	case e.Finding != "" && (e.Is == "" || e.Path == ""):

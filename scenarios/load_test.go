@@ -169,8 +169,8 @@ func TestLayers(t *testing.T) {
 	}
 	c.Enum("host.clock")
 	want := []Param{
-		{"hardware.gpu.sm_clock", "700MHz", "Hz", "My notes, page 3", "measured"},
-		{"host.clock", "cold", "", "default", "default"},
+		{Key: "hardware.gpu.sm_clock", Value: "700MHz", Unit: "Hz", Source: "My notes, page 3", Kind: "measured", Owner: "own.yaml"},
+		{Key: "host.clock", Value: "cold", Source: "default", Kind: "default"},
 	}
 	if got := c.Used(); !slices.Equal(got, want) {
 		t.Errorf("used %v, want %v", got, want)
@@ -180,7 +180,7 @@ func TestLayers(t *testing.T) {
 	if got := c.Hz("hardware.gpu.sm_clock"); got != 1410e6 {
 		t.Errorf("set: %d", got)
 	}
-	if got, want := c.Used(), (Param{"hardware.gpu.sm_clock", "1410MHz", "Hz", "s.yaml:2", "scenario"}); len(got) != 1 || got[0] != want {
+	if got, want := c.Used(), (Param{Key: "hardware.gpu.sm_clock", Value: "1410MHz", Unit: "Hz", Source: "s.yaml:2", Kind: "scenario"}); len(got) != 1 || got[0] != want {
 		t.Errorf("used %v, want %v", got, want)
 	}
 	if got := c.Ignored(); !slices.Equal(got, []string{"workload.bytes", "workload.kind"}) {

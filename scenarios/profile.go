@@ -102,13 +102,24 @@ func (d *document) version(n *yaml.Node, path string) {
 	}
 }
 
-// leaf reads {value: ..., kind: ..., source: ..., where: ..., note: ...}.
+// leaf reads {value: ..., min: ..., max: ..., kind: ..., source: ..., where: ...,
+// note: ...}.
 func (d *document) leaf(f *Field, n *yaml.Node, path string, sources map[string]string, into map[string]value) {
 	var v value
 	var ok bool
 	var where, note string
+	var low, high *value
+	bound := func(into **value) func(*yaml.Node, string) {
+		return func(n *yaml.Node, path string) {
+			if b, ok := d.value(f, n, path); ok {
+				*into = &b
+			}
+		}
+	}
 	d.object(n, path, []objectKey{
 		{"value", true, func(n *yaml.Node, path string) { v, ok = d.value(f, n, path) }},
+		{"min", false, bound(&low)},
+		{"max", false, bound(&high)},
 		{"kind", true, func(n *yaml.Node, path string) {
 			if s, is := d.word(n, path, strings.Join(origins, ", ")); is && !slices.Contains(origins, s) {
 				d.problem(n, path, strings.Join(origins, ", "), "%q is unknown%s", s, didYouMean(s, origins))
@@ -129,6 +140,16 @@ func (d *document) leaf(f *Field, n *yaml.Node, path string, sources map[string]
 		{"where", false, d.text(&where)},
 		{"note", false, d.text(&note)},
 	})
+	v.owner = d.file
+	switch {
+	case low == nil && high == nil:
+	case low == nil || high == nil:
+		d.problem(n, path, "min and max", "one bound without the other")
+	case ok && !(size(*low) > 0 && size(*low) <= size(v) && size(v) <= size(*high)):
+		d.problem(n, path, "min above 0, up to value, up to max", "%s to %s does not hold %s", low.text, high.text, v.text)
+	default:
+		v.low, v.high = low, high
+	}
 	if where != "" {
 		v.source += ", " + where
 	}

@@ -113,6 +113,8 @@ type value struct {
 	dist  *sim.Delay // instead of n (Duration) or of fixed (Cost)
 
 	source, origin string // Source and Kind of a Param
+	owner          string // file of the profile or stack that gives it
+	low, high      *value // bounds that its profile or stack states
 }
 
 // identity is what makes two values the same, however they are spelled.

@@ -75,7 +75,9 @@ expect:
 
 A metric of time takes ` + "`.p50` (the default), `.p99`, `.p99.9`, `.max`, `.min` or `.mean`; `METRIC/STAGE` is a stage's time and `METRIC/STAGE.share`" + ` its
 part. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from;
-` + "`known_miss`" + ` says why a figure is not reached, and keeps the miss from failing the file.
+` + "`known_miss`" + ` says why a figure is not reached, and keeps the miss from failing the file. ` + "`fits: [hardware.nic.ack]`" + ` names what a fitted figure
+determined; the profile or stack gives the parameter's bounds beside its value, ` + "`{value: 404ns, min: 200ns, max: 800ns, ...}`" + `, and
+` + "`gdisim check --cross-validate`" + ` fits it again without the figure's table.
 
 | metric | unit | what it is |
 |---|---|---|

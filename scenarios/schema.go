@@ -244,6 +244,6 @@ func expectSchema(at object) object {
 		"value": quantity, "within": quantity, "min": quantity, "max": quantity,
 		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent", "possible", "occurred"}},
 		"order":  object{"type": "array", "minItems": 2, "items": text},
-		"source": text, "use": object{"enum": []string{"fitted", "checked"}}, "note": text, "known_miss": text,
+		"source": text, "use": object{"enum": []string{"fitted", "checked"}}, "fits": object{"type": "array", "items": text}, "note": text, "known_miss": text,
 	})
 }

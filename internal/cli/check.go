@@ -20,7 +20,7 @@ func newCheck(b backend) *cobra.Command {
 	var format, out string
 	var sets []string
 	var workers int
-	var quiet, summary bool
+	var quiet, summary, cross bool
 	cmd := &cobra.Command{
 		Use:   "check [FILE|DIR...]",
 		Short: "Run scenarios with expectations; exit 1 if one does not hold",
@@ -28,7 +28,11 @@ func newCheck(b backend) *cobra.Command {
 error and verdict of each, then the errors of the figures that fitted a parameter
 and of those that only check, apart. A folder stands for the .yaml files in it, and
 check:NAME for an embedded file. Without arguments all embedded files of published
-figures run, and only the summary by source is shown (--summary=false: each figure).`,
+figures run, and only the summary by source is shown (--summary=false: each figure).
+
+With --cross-validate, each published table that fitted a parameter is left out in
+turn, its parameters are fitted again from the fitted figures that are left, within
+the bounds of profiles and stacks, and the table is predicted. That takes minutes.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
@@ -38,6 +42,9 @@ figures run, and only the summary by source is shown (--summary=false: each figu
 					args = append(args, checkPrefix+c.Name)
 				}
 				summary = summary || !cmd.Flags().Changed("summary")
+			}
+			if cross {
+				return crossValidate(cmd, b, args, sets, format, out, workers, quiet)
 			}
 			writers := map[string]func(io.Writer, []check.Verdict) error{"text": check.Text, "md": check.Markdown}
 			if summary {
@@ -76,7 +83,8 @@ figures run, and only the summary by source is shown (--summary=false: each figu
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or md")
+	cmd.Flags().StringVar(&format, "format", "text", "text or md; json with --cross-validate")
+	cmd.Flags().BoolVar(&cross, "cross-validate", false, "leave one table out, fit again, predict it")
 	cmd.Flags().BoolVar(&summary, "summary", false, "a line per source of the figures instead of one per figure")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to this file, which appears when it is complete")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set a `KEY=VALUE` of every scenario (repeatable)")
