@@ -250,13 +250,12 @@ func (r *reader) fits(n *yaml.Node, path string) (keys []string) {
 		if !ok {
 			continue
 		}
-		switch f := fieldTable().byKey[key]; {
-		case f == nil:
+		if fieldTable().byKey[key] == nil {
 			section, name, _ := strings.Cut(key, ".")
 			r.problem(item, at, "hardware.KEY, path.KEY or workload.KEY", "key %q is unknown%s", key, didYouMean(name, fieldTable().below(section)))
-		default:
-			keys = append(keys, key)
+			continue
 		}
+		keys = append(keys, key)
 	}
 	return keys
 }
