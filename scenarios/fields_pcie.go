@@ -36,5 +36,7 @@ var pcieFields = []Field{
 	{Key: "hardware.pcie.iommu.entries", Kind: Count, Default: "96", Min: "1", Max: "1048576", Text: "translations that the IOTLB holds", Used: "model/pcie"},
 	{Key: "hardware.pcie.iommu.hit", Kind: Duration, Default: "10ns", Dist: true, Text: "look-up of a translation", Used: "model/pcie"},
 	{Key: "hardware.pcie.iommu.walk", Kind: Duration, Default: "270ns", Dist: true, Text: "page walk of a miss", Used: "model/pcie"},
+	{Key: "hardware.pcie.iommu.map", Kind: Duration, Default: "100ns", Text: "entry of the IOMMU's tables, per page that is registered", Used: "testbed"},
+	{Key: "hardware.pcie.iommu.invalidate", Kind: Duration, Default: "1us", Text: "wait until the IOMMU has forgotten what is unregistered (strict)", Used: "testbed"},
 	{Key: "hardware.pcie.iommu.interval", Kind: Duration, Default: "52ns", Text: "one page walk starts so long after another", Used: "model/pcie"},
 }

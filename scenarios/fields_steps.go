@@ -6,11 +6,11 @@ import "slices"
 // step or exchange on one node, without a NIC.
 var (
 	messageKinds = []string{"put", "put-signal", "get", "ping-pong", "stream"}
-	stepKinds    = []string{"fence", "store", "load", "atomic", "poll", "flag-echo", "dma"}
+	stepKinds    = []string{"fence", "store", "load", "atomic", "poll", "flag-echo", "dma", "mmio", "register"}
 	anyKind      = slices.Concat(messageKinds, stepKinds)
 
 	// sizedKinds are the steps that move or cover a number of bytes.
-	sizedKinds = []string{"store", "dma"}
+	sizedKinds = []string{"store", "dma", "mmio", "register"}
 
 	// loadedKinds are the steps that may be measured beside a load on the GPU's
 	// link and memory, and backgroundKinds those loads.
@@ -31,7 +31,7 @@ var stepFields = []Field{
 	{Key: "workload.release", Kind: Enum, Enum: []string{"none", "system"}, Default: "none", Kinds: []string{"flag-echo"}, Text: "what the GPU thread orders before it stores its flag", Used: "model/gpu"},
 	{Key: "workload.look_after", Kind: Duration, Default: "0s", Max: "1s", Kinds: []string{"flag-echo"}, Text: "the GPU thread first looks for the answer so long after its flag", Used: "testbed"},
 	{Key: "workload.line", Kind: Enum, Enum: []string{"shared", "own"}, Default: "shared", Kinds: []string{"poll"}, Text: "pollers look at one line, or each at its own", Used: "model/gpu"},
-	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence", "store", "load", "atomic", "poll", "dma"}, Text: "where the lines live that the step stores to or loads from", Used: "model/gpu"},
+	{Key: "workload.memory", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Kinds: []string{"fence", "store", "load", "atomic", "poll", "dma", "register"}, Text: "where the memory is that the step reaches", Used: "model/gpu"},
 }
 
 // IsStep reports whether a workload kind repeats a step instead of sending

@@ -55,6 +55,10 @@ func (b *bench) step(kind string) (*step, error) {
 		return b.poll()
 	case "flag-echo":
 		return b.flagEcho()
+	case "register":
+		return b.register()
+	case "mmio":
+		return b.mmio()
 	}
 	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
 }

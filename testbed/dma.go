@@ -40,7 +40,10 @@ const line = 64
 
 func (b *bench) dma() (*step, error) {
 	c := b.cfg
-	op, n, window := c.Enum("workload.op"), c.Bytes("workload.bytes"), c.Bytes("workload.window")
+	op, n, window := c.Enum("workload.op"), c.Bytes("workload.bytes"), int64(8<<10)
+	if c.Has("workload.window") {
+		window = c.Bytes("workload.window")
+	}
 	d := &dma{op: op, rng: b.m.rands.Stream("dma.window"), pairs: make([]pair, 1), rec: b.run.Rec}
 	switch op {
 	case "read", "write", "write-read", "read-write":

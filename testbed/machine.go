@@ -180,13 +180,22 @@ func iommuConfig(c *scenarios.Config) pcie.IOMMU {
 	return m
 }
 
+// window is the buffer that a queue's messages walk through; 0 where each uses
+// the same bytes.
+func window(c *scenarios.Config) int64 {
+	if !c.Has("workload.window") {
+		return 0
+	}
+	return c.Bytes("workload.window")
+}
+
 func nicConfig(c *scenarios.Config) nic.Config {
 	return nic.Config{
 		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
 		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
-		Relaxed:   relaxed(c),
+		Relaxed: relaxed(c), OnDemand: c.Enum("workload.registration") == "on-demand", PageFault: c.Delay("hardware.nic.page_fault"), Window: window(c),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
 		Context: nic.Context{
 			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),

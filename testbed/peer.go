@@ -2,9 +2,35 @@ package testbed
 
 import (
 	"errors"
+	"fmt"
 
+	"gdisim/model/pcie"
 	"gdisim/scenarios"
 )
+
+// reachable refuses paths whose NIC cannot get at their payload or queues: peer
+// traffic that the platform does not forward, memory that nobody registers.
+func (r *runner) reachable(p *plan, payload pcie.Unit) error {
+	c := r.cfg
+	inline := c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes <= c.Bytes("hardware.nic.inline_max")
+	if p.proxy {
+		inline = inline && p.msg.Bytes <= p.prox.ValueBytes
+	}
+	staged := p.cpu && p.verbs.Copies
+	inGPU := payload == pcie.GPU && !staged
+	rings := !p.proxy && !p.cpu
+	reads := inGPU && !inline || rings && p.doorbell.Queues == pcie.GPU
+	if err := peers(c, reads, inGPU || rings); err != nil {
+		return err
+	}
+	switch word := c.Enum("workload.registration"); {
+	case word == "per-operation" && !p.cpu:
+		return fmt.Errorf("workload.registration: %s with a path that a GPU thread initiates, which cannot call the kernel (want pool, or a stack such as verbs-cpu)", word)
+	case word == "on-demand" && inGPU:
+		return fmt.Errorf("workload.registration: %s with a payload in GPU memory, which is pinned (want pool, or payload_in host)", word)
+	}
+	return nil
+}
 
 // peers refuses peer traffic between GPU and NIC that the platform's root
 // complex does not forward.

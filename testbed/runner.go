@@ -195,6 +195,9 @@ func (r *runner) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.reachable(p, payload); err != nil {
+		return nil, err
+	}
 	if period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); length >= period {
 		return nil, fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
 	}

@@ -25,6 +25,18 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 		Lookups: c.Count("path.steps.lookups"), Hops: c.Count("path.cpu.hops"), ReplyHops: c.Count("path.cpu.reply_hops"), Stream: p.kind == "stream",
 		KernelExits: c.Count("path.steps.kernel_exits"), Launches: c.Count("path.steps.launches"), Copies: c.Bool("path.staged"), Copy: copyEngine(c),
 	}
+	if c.Enum("workload.registration") == "per-operation" {
+		in := registration{c}
+		on := p.verbs.Payload == pcie.GPU && !p.verbs.Copies
+		by, n, page := "nic", p.msg.Bytes, c.Bytes("workload.page")
+		var err error
+		if p.verbs.Register, err = in.sum("register", by, on, n, page); err != nil {
+			return err
+		}
+		if p.verbs.Release, err = in.sum("unregister", by, on, n, page); err != nil {
+			return err
+		}
+	}
 	if n := c.Count("path.steps.front_ops"); n > 0 {
 		p.verbs.Front = path.FrontEnd{Ops: n, Exit: c.Delay("hardware.gpu.stream.exit"), Op: c.Delay("hardware.gpu.stream.op"), Launch: c.Delay("hardware.gpu.stream.launch")}
 	}

@@ -36,7 +36,9 @@ type Config struct {
 	SQDepth     int // WQEBBs
 	DoorbellLen int64
 	Window      int64 // bytes of the buffer that a queue's messages walk through; 0: each starts where the last did
-	Relaxed     bool  // payload writes carry the relaxed-ordering attribute
+	OnDemand    bool  // payload in host memory is not pinned: the first touch of a page is a fault
+	PageFault   sim.Delay
+	Relaxed     bool // payload writes carry the relaxed-ordering attribute
 	Context     Context
 }
 
@@ -141,6 +143,7 @@ type NIC struct {
 	WQEFetches int
 	// ContextReads counts the reads of connection state that was not cached.
 	ContextReads int
+	pages        faults
 	contexts     cache
 	missing      []*QP // of peers, whose packets wait for responder state
 	reading      int

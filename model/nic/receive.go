@@ -73,7 +73,7 @@ func (r received) deliver(pk uint32) {
 			left -= b
 			resp := src.allocPkt()
 			src.pkts[resp] = packet{msg: p.msg, bytes: b, last: left == 0}
-			n.bus.Submit(pcie.Access{From: pcie.NIC, To: m.wqe.Remote, Bytes: b, Addr: m.wqe.addr + uint64(m.wqe.Bytes-left-b)}, p.cause, n.kind.payload, readDone{r.peer}, resp)
+			n.reach(pcie.Access{From: pcie.NIC, To: m.wqe.Remote, Bytes: b, Addr: m.wqe.addr + uint64(m.wqe.Bytes-left-b)}, p.cause, n.kind.payload, readDone{r.peer}, resp)
 			p = &src.pkts[pk]
 		}
 		src.freePkt(pk)

@@ -130,7 +130,7 @@ func (q *QP) ask(id uint32) {
 		at := m.wqe.addr + uint64(m.asked)
 		m.asked += b
 		m.reading++
-		n.bus.Submit(pcie.Access{From: pcie.NIC, To: m.wqe.Local, Bytes: b, Addr: at}, m.wqe.Cause, n.kind.payload, payloadFetched{n}, id)
+		n.reach(pcie.Access{From: pcie.NIC, To: m.wqe.Local, Bytes: b, Addr: at}, m.wqe.Cause, n.kind.payload, payloadFetched{n}, id)
 	}
 }
 

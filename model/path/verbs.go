@@ -25,6 +25,8 @@ type Verbs struct {
 	Copies      bool      // the payload lives in GPU memory and is staged by the copy engine
 	Copy        CopyEngine
 	Front       FrontEnd
+	Register    sim.Delay // of a message's buffer, before its post
+	Release     sim.Delay // the same when it has completed; in a stream, before a later post
 }
 
 // FrontEnd is the unit of a GPU that runs a stream's memory operations: with
@@ -253,6 +255,10 @@ func (t *verbsThread) post(at sim.Time) {
 		t.enqueue(at)
 		return
 	}
+	at = t.spend(at, stage.CPUPost, t.times(p.batch, x.Register))
+	if x.Stream {
+		at = t.spend(at, stage.CPUPost, t.times(p.batch, x.Release))
+	}
 	at = t.spend(at, stage.CPUPost, t.times(n, cfg.Build)+t.times(p.batch*x.Lookups, cfg.Lookup)+t.core.Draw(cfg.Post))
 	at = t.spend(at, stage.CPURing, t.core.Draw(cfg.Flush))
 	t.enqueue(at)
@@ -386,6 +392,9 @@ func (t *verbsThread) reap(now sim.Time) {
 	t.c = join(rec, t.c, t.cqes.front().cause, k[stage.CPUPoll], now)
 	t.c = rec.Span(t.c, k[stage.CPUWait], at, at, 0)
 	at = t.drain(at)
+	if x := &t.path.cfg; !x.Stream {
+		at = t.spend(at, stage.CPUPoll, t.times(t.path.batch, x.Release))
+	}
 	t.due.pop()
 	t.state = verbsReaped
 	t.path.env.Eng.At(at, t.h, 0)

@@ -69,6 +69,9 @@ type Access struct {
 	Addr     uint64 // in the target; an IOMMU looks at its page
 	Relaxed  bool   // the relaxed-ordering attribute: a write that need not wait for those before it
 	Cold     bool   // the target's lines are not in its LLC
+	// Sent is told, with the same argument, when the access has left the unit: its
+	// bytes are on the first link. Nil: nobody waits for that.
+	Sent sim.Sink
 }
 
 // class of a TLP for flow control.
@@ -123,26 +126,31 @@ type txn struct {
 	cause    sim.Cause
 	done     sim.Sink
 	arg      uint32
+	sent     uint32 // who wants to know when it has left; 0: nobody
 	next     uint32 // free list, tag queue
 }
 
 // Fabric is one node's PCIe tree.
 type Fabric struct {
-	cfg     Config
-	eng     *sim.Engine
-	rec     *sim.Recorder
-	rng     *rand.Rand
-	arrive  sim.HandlerID
-	routes  [units][units][]hop
-	direct  [units][units][]hop // of requests that carry translated addresses
-	root    root
-	pipes   []*pipe
-	txns    []txn
-	free    uint32
-	tags    [units]int
-	tagWait [units][]uint32
-	left    [units]sim.Time // when the unit's last request left it
-	sampled sim.Time
+	cfg    Config
+	eng    *sim.Engine
+	rec    *sim.Recorder
+	rng    *rand.Rand
+	arrive sim.HandlerID
+	onLink sim.HandlerID
+	routes [units][units][]hop
+	direct [units][units][]hop // of requests that carry translated addresses
+	root   root
+	pipes  []*pipe
+	txns   []txn
+	free   uint32
+	// Who wants to know when an access has left its unit.
+	watchers  []watcher
+	unwatched uint32
+	tags      [units]int
+	tagWait   [units][]uint32
+	left      [units]sim.Time // when the unit's last request left it
+	sampled   sim.Time
 	// Watch is told of every change of a link's credits: the link, the class
 	// (posted, non-posted, completion) and what is free now. Nil: nobody asks.
 	Watch func(link, class string, free int)
@@ -157,8 +165,8 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	if cfg.DLLPShare < 0 || cfg.DLLPShare >= 1 {
 		return nil, fmt.Errorf("pcie: dllp share %g must be in [0, 1)", cfg.DLLPShare)
 	}
-	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 1, 256)}
-	f.arrive = eng.Register(arrival{f})
+	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 1, 256), watchers: make([]watcher, 1)}
+	f.arrive, f.onLink = eng.Register(arrival{f}), eng.Register(departure{f})
 	f.root = newRoot(&f.cfg)
 	for u := range units {
 		f.tags[u] = cfg.Tags[u]
@@ -187,6 +195,9 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 	*t = txn{
 		kind: k, class: nonPosted, write: a.Write, relaxed: a.Relaxed, cold: a.Cold, from: a.From, to: a.To,
 		bytes: a.Bytes, addr: a.Addr, cause: c, done: done, arg: arg,
+	}
+	if a.Sent != nil {
+		t.sent = f.watcher(a.Sent, arg)
 	}
 	if a.Write {
 		t.class = posted
@@ -350,6 +361,9 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	}
 	if t.at > 0 {
 		f.give(t, route, t.at-1)
+	} else if t.sent != 0 && t.class != completion {
+		f.watchers[t.sent].cause = f.rec.Span(t.cause, t.kind, start, end, blocker)
+		f.eng.At(end, f.onLink, t.sent)
 	}
 	if t.class == completion && t.at == 0 {
 		t.sampled = t.sampled.Add(start.Sub(t.turned)) // memory is read when the link can take the data

@@ -481,3 +481,19 @@ func TestTrafficInFlight(t *testing.T) {
 		}
 	}
 }
+
+// TestKaliaBytes: the byte counts that Kalia et al. (ATC 2016) give for ten WQEs
+// of 65 B on their way to the NIC: pushed in lines of 64 B, or fetched as blocks
+// of 128 B in completions of 128 B behind one doorbell.
+func TestKaliaBytes(t *testing.T) {
+	c := pcie.Config{MPS: 128, MRRS: 512, RCB: 64, RequestHeader: 26, CompletionHeader: 22}
+	line, _ := c.WriteBytes(64)
+	if got := 10 * 2 * line; got != 1800 {
+		t.Errorf("WQEs by MMIO take %d B, want 1800", got)
+	}
+	doorbell, _ := c.WriteBytes(8)
+	blocks, n := c.CompletionBytes(10 * 128)
+	if got := doorbell + blocks; got != 1534 || n != 10 {
+		t.Errorf("a doorbell and WQEs by DMA take %d B with %d completions, want 1534 with 10", got, n)
+	}
+}

@@ -1,0 +1,141 @@
+package testbed_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gdisim/sim"
+	"gdisim/stage"
+	"gdisim/testbed"
+)
+
+const quietCore = "cpu.tick.length: 0ns"
+
+// TestRegistration: a thread that registers each buffer pays for it before the
+// post and, when it waits for completion, for the release behind it.
+func TestRegistration(t *testing.T) {
+	p50 := func(hardware, workload string) sim.Duration {
+		ps := paths(t, scene{hardware: quietCore + "\n" + hardware, paths: []string{"{name: v, stack: verbs-cpu}"}, workload: "{kind: put, bytes: 64KiB, iterations: 20, warmup: 2, " + workload + "}"})
+		return metric(t, &ps[0], stage.PutCompletion).P50
+	}
+	pool := p50("", "registration: pool")
+	const us, ns = sim.Microsecond, sim.Nanosecond
+	for _, tt := range []struct {
+		hardware, workload string
+		want               sim.Duration
+	}{
+		{"", "registration: per-operation", 16*us + 16*246*ns + 8*us + 16*123*ns},
+		{"", "registration: per-operation, page: 2MiB", 16*us + 246*ns + 8*us + 123*ns},
+		{"pcie.iommu.mode: lazy\npcie.iommu.hit: 0ns\npcie.iommu.walk: 0ns\npcie.iommu.interval: 0ns", "registration: per-operation", 16*us + 16*346*ns + 8*us + 16*123*ns},
+		{"pcie.iommu.mode: strict\npcie.iommu.hit: 0ns\npcie.iommu.walk: 0ns\npcie.iommu.interval: 0ns", "registration: per-operation", 16*us + 16*346*ns + 9*us + 16*123*ns},
+	} {
+		// A polling thread may see its CQE a look earlier or later.
+		if d := p50(tt.hardware, tt.workload) - pool - tt.want; d < -100*ns || d > 100*ns {
+			t.Errorf("%s %s: %v more than from a pool, want %v", tt.hardware, tt.workload, d+tt.want, tt.want)
+		}
+	}
+}
+
+// TestOnDemand: each page is a fault on its first touch at either end, and none
+// after.
+func TestOnDemand(t *testing.T) {
+	p50 := func(workload string) sim.Duration {
+		ps := paths(t, scene{hardware: quietCore + "\nnic.page_fault: 100us", paths: []string{"{name: v, stack: verbs-cpu}"}, workload: "{kind: put, bytes: 8KiB, iterations: 40, warmup: 2, " + workload + "}"})
+		return metric(t, &ps[0], stage.OneWay).P50
+	}
+	pool := p50("registration: pool, window: 64MiB")
+	fresh := p50("registration: on-demand, window: 64MiB")
+	again := p50("registration: on-demand, window: 16KiB")
+	// Two pages at the source, fetched packet by packet, and two at the target,
+	// the first of which waits beside the source's second.
+	if d := fresh - pool; d < 299*sim.Microsecond || d > 401*sim.Microsecond {
+		t.Errorf("fresh pages cost %v more, want 3 to 4 faults of 100 us", d)
+	}
+	if d := again - pool; d < -100*sim.Nanosecond || d > 100*sim.Nanosecond {
+		t.Errorf("pages that are there cost %v more", d)
+	}
+}
+
+// TestUnreachable: what the platform or the path cannot do is refused by name.
+func TestUnreachable(t *testing.T) {
+	for _, tt := range []struct{ hardware, path, workload, want string }{
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: none", "mini-gda", "", "hardware.pcie.p2p: none"},
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: none", "mini-proxy", "", "hardware.pcie.p2p: none"},
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: writes", "mini-gda", "", "hardware.pcie.p2p: writes"}, // its queues are in GPU memory
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: writes", "{name: p, stack: mini-proxy, set: {inline: false}}", "", "hardware.pcie.p2p: writes"},
+		{"pcie.acs: redirect\npcie.p2p: none", "mini-gda", "", "hardware.pcie.p2p: none"},
+		{"", "mini-gda", "registration: per-operation", "registration: per-operation"},
+		{"", "mini-proxy", "registration: on-demand", "registration: on-demand"},
+	} {
+		s := scene{hardware: tt.hardware, paths: []string{tt.path}, workload: "{kind: put, bytes: 8B, iterations: 3, warmup: 1, registration: pool}"}
+		if tt.workload != "" {
+			s.workload = strings.Replace(s.workload, "registration: pool", tt.workload, 1)
+		}
+		_, err := testbed.Run(context.Background(), parse(t, s.text()), testbed.Options{Workers: 1})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %s: %v, want %q", tt.path, tt.hardware+tt.workload, err, tt.want)
+		}
+	}
+	for _, tt := range []struct{ hardware, path string }{
+		{"pcie.p2p: none", "mini-gda"}, // a switch between them
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: writes", "mini-proxy-tuned"},
+		{"pcie.path.gpu_nic: PHB\npcie.p2p: none", "host-staged"},
+		{"pcie.acs: redirect\npcie.p2p: none\npcie.ats: true\npcie.iommu.mode: strict", "mini-gda"},
+	} {
+		paths(t, scene{hardware: tt.hardware, paths: []string{tt.path}, workload: "{kind: put, bytes: 8B, iterations: 3, warmup: 1}"})
+	}
+}
+
+// TestRelaxedOrdering: where ordered writes wait for each other, relaxed ones
+// carry the link's rate.
+func TestRelaxedOrdering(t *testing.T) {
+	goodput := func(hardware string) float64 {
+		ps := paths(t, scene{
+			hardware: "fabric.rate: 400Gb/s\npcie.nic_link: 32GT/s x16\npcie.gpu_link: 32GT/s x16\npcie.path.gpu_nic: PHB\n" + hardware, paths: []string{"mini-gda"},
+			workload: "{kind: stream, bytes: 64KiB, outstanding: 16, iterations: 300, warmup: 50}",
+		})
+		return metric(t, &ps[0], stage.Goodput).Value
+	}
+	free := goodput("pcie.ordered_write: 0ns")
+	ordered := goodput("pcie.ordered_write: 10ns") // 256 B each
+	if ordered < 24.9 || ordered > 25.7 {
+		t.Errorf("ordered writes of 256 B each 10 ns carry %.2f GB/s, want 25.6", ordered)
+	}
+	for _, tt := range []struct {
+		hardware string
+		want     float64
+	}{
+		{"nic.payload.relaxed_ordering: true", free},
+		{"nic.payload.relaxed_ordering: true\npcie.relaxed_ordering: false", ordered},
+	} {
+		if got := goodput("pcie.ordered_write: 10ns\n" + tt.hardware); got < tt.want*0.99 || got > tt.want*1.01 {
+			t.Errorf("%s: %.2f GB/s, want %.2f", tt.hardware, got, tt.want)
+		}
+	}
+}
+
+// TestDMAWorkload: what a step reports is what the engine's test has.
+func TestDMAWorkload(t *testing.T) {
+	for _, op := range []string{"read", "write", "write-read", "read-write"} {
+		s := fmt.Sprintf("gdisim: v1\nname: t\nhardware: pcie-ideal\nworkload: {kind: dma, op: %s, memory: host, bytes: 1KiB, outstanding: 64, pause: 0s, iterations: 2000, warmup: 100}\n", op)
+		res, err := testbed.Run(context.Background(), parse(t, s), testbed.Options{Workers: 1, Breakdown: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &res.Points[0].Paths[0]
+		if p.Err != "" {
+			t.Fatal(p.Err)
+		}
+		rate, bytes := metric(t, p, stage.MessageRate).Value, metric(t, p, stage.Goodput).Value
+		if d := bytes - rate*1024/1000; d < -1e-6 || d > 1e-6 {
+			t.Errorf("%s: %.4f Mmsg/s of 1 KiB are not %.4f GB/s", op, rate, bytes)
+		}
+		for _, l := range p.Cost.Links {
+			if l.Busy > 1.001 {
+				t.Errorf("%s: %s was busy for %.3f of the time", op, l.Name, l.Busy)
+			}
+		}
+	}
+}
