@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"gdisim/hw/cuda"
 	"gdisim/hw/host"
 	"gdisim/hw/pair"
 	"gdisim/hw/verbs"
@@ -33,11 +34,15 @@ type Options struct {
 	Timeout time.Duration // for a message to make progress
 	Pair    pair.Options  // Digest and Tool are filled in
 
+	GPU int // ordinal, with a CUDA device
+
 	Host     host.Options // of the costs of this machine
 	SkipHost bool
 
 	// Open opens an endpoint; nil for verbs.Open.
 	Open func(verbs.Config) (verbs.Endpoint, error)
+	// OpenGPU opens a GPU; nil for cuda.Open.
+	OpenGPU func(cuda.Options) (cuda.Device, error)
 	// Tell is told what is going on, a line each; may be nil.
 	Tell func(string)
 }

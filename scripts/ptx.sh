@@ -25,3 +25,4 @@ build() {
 }
 
 build hw/mlx5 post layout.h mem_gpu.h post.h nic.h
+build hw/cuda kernels kernels.h

@@ -2,8 +2,8 @@ package host
 
 import "golang.org/x/sys/unix"
 
-// allowed returns the cores that this process may use, in order.
-func allowed() ([]int, error) {
+// Allowed returns the cores that this process may use, in order.
+func Allowed() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func experiments(cores [2]int, n int) []experiment {
 
 // pick returns the two cores to use; the same twice where there is only one.
 func pick(want []int) ([2]int, error) {
-	may, err := allowed()
+	may, err := Allowed()
 	if err != nil {
 		return [2]int{}, fmt.Errorf("which cores this process may use: %w", err)
 	}

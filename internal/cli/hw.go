@@ -17,6 +17,7 @@ import (
 
 	"gdisim/check"
 	"gdisim/hw"
+	"gdisim/hw/cuda"
 	"gdisim/hw/host"
 	"gdisim/hw/pair"
 	"gdisim/hw/verbs"
@@ -51,6 +52,8 @@ stage as far as hardware shows it. Two hosts with an RDMA device each:
 
   gdisim hw FILE --loopback        both ends in this process
   gdisim hw FILE --backend host    only what this machine's CPU and kernel cost
+  gdisim hw FILE --backend cuda    what a GPU and its host show without a NIC
+  gdisim hw bench --backend cuda   everything that can be measured on a GPU
   gdisim hw probe                  what this machine has, and what is missing
 
 A CPU thread posts through libibverbs, from and to host memory. --listen without
@@ -63,7 +66,8 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	fs.StringVar(&f.listen, "listen", "", "be the target, at `HOST:PORT`, of the one who gives --peer")
 	fs.StringVar(&f.peer, "peer", "", "measure against the process that listens at `HOST:PORT`")
 	fs.BoolVar(&f.loopback, "loopback", false, "both ends in this process")
-	fs.StringVar(&f.backend, "backend", "verbs", "verbs, or host for the costs of this machine alone")
+	fs.StringVar(&f.backend, "backend", "verbs", "verbs, host for the costs of this machine alone, or cuda for a GPU and its host")
+	fs.IntVar(&f.o.GPU, "gpu", 0, "with cuda: ordinal of the GPU")
 	fs.StringVar(&f.token, "token", os.Getenv("GDISIM_HW_TOKEN"), "what both ends must know, 16 characters or more; made where --listen has none (also $GDISIM_HW_TOKEN, which other users cannot read)")
 	fs.StringVar(&f.o.Device, "device", "", "RDMA device (default: the first with an active port)")
 	fs.StringVar(&f.o.PeerDevice, "peer-device", "", "the other end's device with --loopback (default: the same)")
@@ -82,14 +86,14 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full")
 	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(newProbe(), newSelftest())
+	cmd.AddCommand(newProbe(), newSelftest(), newHWBench())
 	return cmd
 }
 
 // roles counts the ways to run that the flags ask for.
 func (f *hwFlags) roles() int {
 	n := 0
-	for _, on := range []bool{f.listen != "", f.peer != "", f.loopback, f.backend == "host"} {
+	for _, on := range []bool{f.listen != "", f.peer != "", f.loopback, f.backend == "host", f.backend == "cuda"} {
 		if on {
 			n++
 		}
@@ -103,10 +107,10 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	switch {
-	case f.backend != "verbs" && f.backend != "host":
-		return fmt.Errorf("unknown --backend %q (want verbs or host)", f.backend)
+	case f.backend != "verbs" && f.backend != "host" && f.backend != "cuda":
+		return fmt.Errorf("unknown --backend %q (want verbs, host or cuda)", f.backend)
 	case f.roles() != 1:
-		return errors.New("one of --listen, --peer, --loopback and --backend host must say how to run")
+		return errors.New("one of --listen, --peer, --loopback, --backend host and --backend cuda must say how to run")
 	case f.peer != "" && f.token == "":
 		return errors.New("--peer needs the --token that the other end printed")
 	case f.o.Timeout <= 0 || f.o.Pair.Meet <= 0:
@@ -122,16 +126,8 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	stderr := cmd.ErrOrStderr()
-	f.o.Tool = "gdisim " + Version
 	f.o.Pair.Token = f.token
-	if !f.quiet {
-		f.o.Tell = func(line string) { say(stderr, "gdisim: %s\n", line) }
-		f.o.Host.Progress = func(name string, done, total int) {
-			if done%10 == 0 {
-				say(stderr, "gdisim: host costs, %d of %d: %s\n", done, total, name)
-			}
-		}
-	}
+	f.name(stderr)
 	if err := f.ready(); err != nil {
 		return err
 	}
@@ -152,7 +148,8 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return &failure{err}
 	}
 	var vs []check.Verdict
-	if runErr == nil && f.backend != "host" && len(s.Expect) > 0 {
+	whole := f.backend == "verbs" || f.backend == "cuda" && scenarios.IsStep(s.Config(0, 0).Enum("workload.kind"))
+	if runErr == nil && whole && len(s.Expect) > 0 {
 		var left int
 		if s.Expect, left = about(s.Expect, r); left > 0 {
 			say(stderr, "gdisim: not checked: %d expectations about paths that were not measured\n", left)
@@ -200,6 +197,20 @@ func about(es []scenarios.Expect, r *result.Result) (kept []scenarios.Expect, le
 	return kept, left
 }
 
+// name says who measures, and to whom it is told how far it is.
+func (f *hwFlags) name(stderr io.Writer) {
+	f.o.Tool = "gdisim " + Version
+	if f.quiet {
+		return
+	}
+	f.o.Tell = func(line string) { say(stderr, "gdisim: %s\n", line) }
+	f.o.Host.Progress = func(name string, done, total int) {
+		if done%10 == 0 {
+			say(stderr, "gdisim: host costs, %d of %d: %s\n", done, total, name)
+		}
+	}
+}
+
 // ready says whether this machine has what the backend needs, before a run.
 func (f *hwFlags) ready() error {
 	err := host.Available()
@@ -216,6 +227,8 @@ func (f *hwFlags) measure(ctx context.Context, s *scenarios.Scenario) (*result.R
 	switch {
 	case f.backend == "host":
 		return hw.RunHost(ctx, s, f.o)
+	case f.backend == "cuda":
+		return hw.RunGPU(ctx, s, f.o)
 	case f.loopback:
 		return hw.Loopback(ctx, s, f.o)
 	}
@@ -244,7 +257,7 @@ func hardware(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, verbs.ErrNoRDMA), errors.Is(err, hw.ErrNothingRuns):
+	case errors.Is(err, verbs.ErrNoRDMA), errors.Is(err, hw.ErrNothingRuns), errors.Is(err, cuda.ErrAbsent):
 		return &absent{err}
 	}
 	return &failure{err}

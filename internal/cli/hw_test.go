@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdisim/hw/cuda"
 	"gdisim/hw/host"
 	"gdisim/hw/mlx5"
 	"gdisim/hw/verbs"
@@ -18,7 +19,10 @@ func TestHWUsage(t *testing.T) {
 	for _, c := range []struct{ name, args, stderr string }{
 		{"no role", "hw a.yaml", "one of --listen, --peer, --loopback"},
 		{"two roles", "hw a.yaml --loopback --listen :1", "one of --listen, --peer, --loopback"},
-		{"backend", "hw a.yaml --backend cuda --loopback", `unknown --backend "cuda"`},
+		{"backend", "hw a.yaml --backend rocm --loopback", `unknown --backend "rocm"`},
+		{"two backends", "hw a.yaml --backend cuda --loopback", "one of --listen, --peer, --loopback"},
+		{"bench of a backend", "hw bench --backend verbs", `unknown --backend "verbs"`},
+		{"bench samples", "hw bench --samples 0", "--samples must be"},
 		{"peer without a token", "hw a.yaml --peer h:1", "--peer needs the --token"},
 		{"timeout", "hw a.yaml --loopback --timeout 0", "must be above 0"},
 		{"no file", "hw", "needs one FILE"},
@@ -147,5 +151,25 @@ func TestHWSelftest(t *testing.T) {
 	code, stdout, stderr = exec(fake, "hw", "selftest")
 	if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "no GPU") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// Where there is no GPU, both ways to ask for one end with exit code 3 and one line.
+func TestHWNoGPU(t *testing.T) {
+	d, err := cuda.Open(cuda.Options{})
+	if err == nil {
+		d.Close()
+		t.Skip("this machine has a GPU")
+	}
+	fixture(t, "")
+	for _, args := range [][]string{{"hw", "a.yaml", "--backend", "cuda"}, {"hw", "bench"}, {"hw", "bench", "--backend", "cuda", "-o", "no.json"}} {
+		code, stdout, stderr := exec(fake, args...)
+		if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+		mustContain(t, "stderr", stderr, err.Error())
+	}
+	if _, err := os.Stat("no.json"); err == nil {
+		t.Error("an output was left behind")
 	}
 }
