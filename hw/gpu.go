@@ -259,7 +259,7 @@ func RunGPU(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Resu
 				ignored[key] = true
 			}
 			for _, q := range c.Used() {
-				p.Params = append(p.Params, result.Param(q))
+				p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
 			}
 			if ran = ran || !errors.Is(err, ErrNothingRuns); err != nil && ctx.Err() == nil {
 				p.Err = err.Error()
