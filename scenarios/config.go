@@ -3,6 +3,7 @@ package scenarios
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"gdisim/sim"
 )
@@ -46,6 +47,7 @@ type CostSpec struct {
 type Config struct {
 	layers []map[string]value // the first that has the key wins
 	used   map[string]bool
+	faults []faultConfig
 }
 
 func (c *Config) find(key string) (value, bool) {
@@ -156,12 +158,20 @@ func (c *Config) Link(key string) LinkSpec { return c.get(key, Link).link }
 // Text returns the value of a Text field.
 func (c *Config) Text(key string) string { return c.get(key, Text).text }
 
-// Used returns the parameters that were read so far, in key order.
+// Used returns the parameters that were read so far, in key order, those of
+// faults last.
 func (c *Config) Used() []Param {
 	var ps []Param
 	for _, key := range slices.Sorted(maps.Keys(c.used)) {
 		v, _ := c.find(key)
 		ps = append(ps, v.param(key))
+	}
+	for i := range c.faults {
+		f := &c.faults[i]
+		for _, p := range f.cfg.Used() {
+			p.Key = faultScope + f.name + strings.TrimPrefix(p.Key, "fault")
+			ps = append(ps, p)
+		}
 	}
 	return ps
 }

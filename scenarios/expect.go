@@ -335,6 +335,10 @@ func (r *reader) fixed(f *Field, scope string, is func(value) bool) bool {
 	if r.hasAxis(f.Key) {
 		return false
 	}
+	if x := r.s.fault(scope); x != nil {
+		v, ok := (&Config{layers: []map[string]value{x.sets, x.values}}).find(f.Key)
+		return ok && is(v)
+	}
 	for i, p := range r.s.Paths {
 		if scope == "" || scope == "*" || scope == p.Name {
 			if v, ok := r.s.Config(0, i).find(f.Key); !ok || !is(v) {

@@ -72,7 +72,7 @@ type table struct {
 // fieldTable builds the table once. It is never changed afterwards.
 var fieldTable = sync.OnceValue(func() *table {
 	t := &table{byKey: map[string]*Field{}, defaults: map[string]value{}, min: map[string]value{}, max: map[string]value{}}
-	t.fields = slices.Concat(scenarioFields, hostFields, stepFields, busFields, pcieFields, modelFields)
+	t.fields = slices.Concat(scenarioFields, hostFields, stepFields, busFields, pcieFields, modelFields, qpFields, faultFields)
 	slices.SortFunc(t.fields, func(a, b Field) int { return strings.Compare(a.Key, b.Key) })
 	for i := range t.fields {
 		f := &t.fields[i]
@@ -119,7 +119,7 @@ func FieldOf(key string) (f Field, ok bool) {
 	return Field{}, false
 }
 
-// Section is the key's first part: hardware, cluster, host, path or workload.
+// Section is the key's first part: hardware, cluster, host, path, workload or fault.
 func (f *Field) Section() string {
 	s, _, _ := strings.Cut(f.Key, ".")
 	return s

@@ -16,7 +16,7 @@ func TestFields(t *testing.T) {
 				t.Errorf("%s is a field and a group", prev)
 			}
 		}
-		if !slices.Contains([]string{"hardware", "cluster", "host", "path", "workload"}, f.Section()) {
+		if !slices.Contains([]string{"hardware", "cluster", "host", "path", "workload", "fault"}, f.Section()) {
 			t.Errorf("%s: unknown section", f.Key)
 		}
 		if f.Text == "" || f.Used == "" {

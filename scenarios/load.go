@@ -33,6 +33,7 @@ type Scenario struct {
 	ofPath  []map[string]value // stack and set of each path
 	sets    []map[string]value // --set, for each path
 	axes    []axis             // first slowest
+	faults  []faultRef
 	src     []byte
 	opts    []Option
 	setArgs []string
@@ -192,12 +193,8 @@ func (r *reader) scenario(root *yaml.Node) {
 		section("host"),
 		{"workload", true, func(n *yaml.Node, path string) { workload = n; r.fields(n, path, "workload", r.setBase) }},
 		{"paths", false, func(n *yaml.Node, path string) { paths = n; r.paths(n, path) }},
+		{"faults", false, r.faults},
 		{"sweep", false, r.sweep},
-		{"faults", false, func(n *yaml.Node, path string) {
-			if len(r.list(n, path, "a list")) > 0 {
-				r.problem(n, path, "[]", "faults are known, but not available yet")
-			}
-		}},
 		{"seed", false, r.seed},
 		{"expect", false, func(n *yaml.Node, _ string) { expect = n }},
 	})

@@ -484,8 +484,9 @@ func FuzzParse(f *testing.F) {
 		n := s.size()
 		for i := range s.Paths {
 			c := s.Config(n-1, i)
+			c.Faults()
 			for _, fd := range fieldTable().fields {
-				used := fd.Section() != "workload" || fd.usedBy(c.Enum("workload.kind"))
+				used := fd.Section() != "fault" && (fd.Section() != "workload" || fd.usedBy(c.Enum("workload.kind")))
 				if fd.Section() == "path" && s.Paths[i].Stack == "" {
 					used = false
 				}

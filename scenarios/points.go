@@ -69,13 +69,13 @@ func (s *Scenario) at(point int) []value {
 
 // Config returns the values of all fields for a point and a path, by index.
 func (s *Scenario) Config(point, path int) *Config {
-	swept := map[string]value{}
-	for k, v := range s.at(point) {
+	swept, at := map[string]value{}, s.at(point)
+	for k, v := range at {
 		if a := &s.axes[k]; a.scope == "" || a.scope == "*" || a.scope == s.Paths[path].Name {
 			swept[a.field.Key] = v
 		}
 	}
-	return &Config{layers: []map[string]value{s.sets[path], swept, s.ofPath[path], s.base}, used: map[string]bool{}}
+	return &Config{layers: []map[string]value{s.sets[path], swept, s.ofPath[path], s.base}, used: map[string]bool{}, faults: s.faultsOf(s.Paths[path].Name, at)}
 }
 
 // target finds the field that a key of a sweep, a --set or an `at` means.
@@ -93,16 +93,21 @@ func (r *reader) target(n *yaml.Node, key, path string) (f *Field, scope string,
 		}
 		return f, name, true
 	}
+	if rest, is := strings.CutPrefix(key, faultScope); is {
+		return r.faultTarget(n, rest, path)
+	}
 	f = t.byKey[key]
 	switch {
-	case f != nil && f.Section() != "path":
+	case f != nil && f.Section() != "path" && f.Section() != "fault":
 		return f, "", true
+	case f != nil && f.Section() == "fault":
+		r.problem(n, path, "faults.NAME"+strings.TrimPrefix(key, "fault"), "unknown key %q", key)
 	case f != nil:
 		r.problem(n, path, "paths.*"+strings.TrimPrefix(key, "path"), "unknown key %q", key)
 	default:
 		var known []string
 		for _, f := range t.fields {
-			if f.Section() != "path" {
+			if f.Section() != "path" && f.Section() != "fault" {
 				known = append(known, f.Key)
 			}
 		}
@@ -243,6 +248,9 @@ func (r *reader) set(arg string) {
 	}
 	v.source, v.origin = "--set", "scenario"
 	dropAxes()
+	if x := r.s.fault(scope); x != nil {
+		x.sets[f.Key] = v
+	}
 	for i, p := range r.s.Paths {
 		if scope == "" || scope == "*" || scope == p.Name {
 			r.s.sets[i][f.Key] = v

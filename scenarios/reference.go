@@ -33,12 +33,12 @@ workload: {kind: put, bytes: 8B}
 | ` + "`cluster`, `host`, `workload`" + ` | sections, below |
 | ` + "`paths`" + ` | the stacks to compare, each with changes of its own in ` + "`set`" + `; none for a step that no stack takes part in |
 | ` + "`sweep`" + ` | keys with lists of values; every combination is a point, the first key slowest |
-| ` + "`faults`" + ` | known, but not available yet: only ` + "`[]`" + ` |
+| ` + "`faults`" + ` | what goes wrong: a list of ` + "`{kind: KIND, ...}`" + `, below |
 | ` + "`expect`" + ` | what must come out; makes the file a test |
 | ` + "`seed`" + ` | of the random streams, 1 where absent |
 
 Keys are nested (` + "`proxy: {core: shared}`" + `) or dotted (` + "`proxy.core: shared`" + `) inside a section or ` + "`set`" + `. In ` + "`sweep`, `at` and `--set`" + ` a key is
-written in full: ` + "`hardware.KEY`, `cluster.KEY`, `host.KEY`, `workload.KEY`, `paths.NAME.KEY`, or `paths.*.KEY`" + ` for all paths.
+written in full: ` + "`hardware.KEY`, `cluster.KEY`, `host.KEY`, `workload.KEY`, `paths.NAME.KEY`, or `paths.*.KEY`" + ` for all paths, ` + "`faults.NAME.KEY`" + `.
 
 What holds when a key is given more than once: the default, then the profile or stack, then the scenario, then the sweep, then ` + "`--set`" + `.
 A ` + "`--set`" + ` of a swept key drops that sweep and says so.
@@ -83,6 +83,23 @@ determined; the profile or stack gives the parameter's bounds beside its value, 
 |---|---|---|
 `
 
+const referenceFaults = `
+## Faults
+
+` + "```yaml" + `
+faults:
+  - {kind: loss, rate: 0.1%}                       # swept and set as faults.loss.rate
+  - {name: flap, kind: link-down, at: 2ms, for: 500us}
+  - {kind: drop-fence, path: mini-gda}             # of one path only
+` + "```" + `
+
+A fault has the name of its kind where it has none, and strikes each path, or the one that it names. A chance that lies in its time strikes at ` + "`rate`" + `, up
+to ` + "`count`" + ` times. One that never struck is told in a notice.
+
+| kind | what goes wrong | keys |
+|---|---|---|
+`
+
 // Reference returns docs/scenario.md: the notation and the whole field table.
 func Reference() []byte {
 	var b bytes.Buffer
@@ -108,13 +125,21 @@ func Reference() []byte {
 			}
 		}
 	}
+	b.WriteString(referenceFaults)
+	for _, k := range faultKinds {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.name, k.text, strings.Join(strings.Fields(k.all())[1:], ", "))
+	}
+	b.WriteString("\n| key | value | default | what it is | used by |\n|---|---|---|---|---|\n")
+	for _, f := range faultFields {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", strings.TrimPrefix(f.Key, "fault."), f.notation(), f.fallback(), f.Text, f.Used)
+	}
 	b.WriteString("\n## Known, but not available yet\n\nThese are errors that say so.\n\n")
 	for _, f := range fieldTable().fields {
 		if len(f.Later) > 0 {
 			fmt.Fprintf(&b, "- `%s`: `%s`\n", f.Key, strings.Join(f.Later, "`, `"))
 		}
 	}
-	fmt.Fprintf(&b, "- the key `faults`\n- the metrics `%s`\n", strings.Join(laterMetrics, "`, `"))
+	fmt.Fprintf(&b, "- the metrics `%s`\n", strings.Join(laterMetrics, "`, `"))
 	return b.Bytes()
 }
 

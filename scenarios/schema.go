@@ -36,10 +36,17 @@ func Schema() []byte {
 	}
 	sweep, at := object{}, object{}
 	sweepPaths, atPaths := object{}, object{}
+	fault := object{"name": ref("text"), "path": ref("text")}
 	for i := range t.fields {
 		f := &t.fields[i]
 		defs[f.Key] = f.schema()
-		if f.Section() == "path" {
+		if name, is := strings.CutPrefix(f.Key, "fault."); is {
+			fault[name] = ref(f.Key)
+			if name != "kind" {
+				key := `^faults\.[A-Za-z0-9][A-Za-z0-9_+-]*\.` + name + "$"
+				sweepPaths[key], atPaths[key] = f.axisSchema(), ref(f.Key)
+			}
+		} else if f.Section() == "path" {
 			key := `^paths\.([A-Za-z0-9][A-Za-z0-9_+-]*|\*)` + regexp.QuoteMeta(strings.TrimPrefix(f.Key, "path")) + "$"
 			sweepPaths[key], atPaths[key] = f.axisSchema(), ref(f.Key)
 		} else {
@@ -67,7 +74,7 @@ func Schema() []byte {
 		"paths":    object{"description": "stacks to compare", "type": "array", "minItems": 1, "items": object{"anyOf": []any{text, path}}},
 		"workload": workload,
 		"sweep":    swept,
-		"faults":   object{"type": "array", "maxItems": 0},
+		"faults":   object{"description": "what goes wrong", "type": "array", "items": closed(fault, "kind")},
 		"expect":   object{"type": "array", "items": expectSchema(open)},
 		"seed":     object{"type": "integer", "minimum": 0},
 	}, "gdisim", "hardware", "workload")

@@ -82,6 +82,15 @@ func TestSchemaOfEveryField(t *testing.T) {
 				hardware = "{profile: ./hw.yaml, set: {" + key + ": " + text + "}}"
 			case "path":
 				path = "{name: gda, stack: ./gda.yaml, set: {" + key + ": " + text + "}}"
+			case "fault":
+				rest = "faults: [{" + key + ": " + text
+				if key != "kind" {
+					rest += ", kind: wrong-rkey"
+				}
+				if text == "loss" {
+					rest += ", count: 1"
+				}
+				rest += "}]\n"
 			default:
 				rest = section + ": {" + key + ": " + text + "}\n"
 			}

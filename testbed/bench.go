@@ -107,7 +107,7 @@ func (r *runner) steps(kind string) error {
 		l.Start()
 	}
 	const patience = 20_000_000
-	if err := r.drive(m.env.Eng, run, patience); err != nil {
+	if err := r.drive(m, run, patience); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages

@@ -129,7 +129,7 @@ func (r *runner) tourPass(p *plan) error {
 			x.Start(x.Tour)
 		}
 	}
-	if err := r.drive(m.env.Eng, run, patience(p)); err != nil {
+	if err := r.drive(m, run, patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages
@@ -137,9 +137,9 @@ func (r *runner) tourPass(p *plan) error {
 	if last.links == nil { // it did not finish
 		last = m.usage(run, fwd)
 	}
+	r.strikes(m.faults)
 	if n := run.Open(); n > 0 {
-		find.add(m.env.Eng.Now(), stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: "initiators wait and nothing is left that could wake them"})
-		r.out.Err = fmt.Sprintf("deadlock at %v: %d initiators wait for what nothing will bring", m.env.Eng.Now(), n)
+		r.out.Err = r.stuck(m, n, p.fg.agents, nil, find)
 	}
 	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
 	return nil

@@ -21,6 +21,9 @@ type machine struct {
 	net   *fabric.Network
 	gpus  []*gpu.Config
 	rands sim.Streams
+	// faults strike on node 0 and on the network; waiters are the run's threads.
+	faults  *faults
+	waiters []waiter
 }
 
 // priced resolves a cost at a clock.
@@ -35,6 +38,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	c := r.cfg
 	eng := sim.New()
 	m := &machine{rands: sim.NewStreams(r.seed, r.point)}
+	m.faults = r.faults(m.rands)
 	nodes := c.Count("cluster.nodes")
 	hops := 1
 	if c.Enum("cluster.fabric.kind") == "back-to-back" {
@@ -43,7 +47,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	transport, _ := fabric.ParseTransport(c.Enum("hardware.fabric.transport"))
 	net, err := fabric.New(eng, rec, m.rands.Stream("fabric"), nodes, fabric.Config{
 		Transport: transport, Rate: c.Rate("hardware.fabric.rate"), Hops: hops,
-		SwitchLatency: c.Delay("hardware.fabric.switch"), CableLatency: c.Delay("hardware.fabric.cable"),
+		SwitchLatency: c.Delay("hardware.fabric.switch"), CableLatency: c.Delay("hardware.fabric.cable"), Lose: m.faults.lose, Down: m.faults.down,
 	})
 	if err != nil {
 		return nil, err
@@ -52,6 +56,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	core, uncore := clocks(c)
 	bus := pcieConfig(c, uncore)
 	nicCfg := nicConfig(c)
+	nicCfg.Retry = m.faults.retry
 	gpuCfg := gpuConfig(c)
 	cpuCfg := cpuConfig(c, core, uncore)
 	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, BlueFlame: nicCfg.BlueFlame}
@@ -75,6 +80,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 			},
 		})
 	}
+	m.nics[0].Faults, m.env.Nodes[0].Faults = m.faults.nic, m.faults.path
 	nic.Connect(m.nics)
 	return m, nil
 }

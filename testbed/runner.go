@@ -26,6 +26,7 @@ type runner struct {
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    counts
+	struck    map[string]int // by fault
 	out       result.Path
 	rates     []result.Metric
 }
@@ -34,6 +35,7 @@ type runner struct {
 type thread interface {
 	workload.Thread
 	path.Receiver
+	Waits() string
 	SendTo(path.Receiver)
 	SM() int
 }
@@ -378,6 +380,7 @@ func (r *runner) run() (result.Path, error) {
 // finish adds the rates to the result, and the parameters that were read.
 func (r *runner) finish() result.Path {
 	r.out.Metrics = append(r.out.Metrics, r.rates...)
+	r.spared()
 	if keys := r.cfg.Ignored(); len(keys) > 0 {
 		r.note(r.name + ": set, but without effect here: " + strings.Join(keys, ", "))
 	}
@@ -527,6 +530,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		for i := range p.fg.agents {
 			c := workload.NewStream(group, p.iterations, p.warmup, p.window)
 			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), i, p.foregroundQueue(i), c)
+			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
 			starts = append(starts, func() { c.Start(t) })
 		}
 	case pingPong:
@@ -537,6 +541,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			u := rev.thread(sm(1, id), id, p.foregroundQueue(i), a)
 			t.SendTo(u)
 			u.SendTo(t)
+			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t}, waiter{fmt.Sprintf("responder %d", i), u})
 			starts = append(starts, func() { a.Start(u); c.Start(t) })
 		}
 	default:
@@ -547,10 +552,12 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			c := workload.NewPut(run, metric, p.iterations, p.warmup)
 			id := smOf(p, p.fg, i, base)
 			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
+			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
 			var u workload.Thread
 			if !p.msg.Get {
 				d := rev.thread(sm(1, id), id, p.foregroundQueue(i), c.Destination())
 				t.SendTo(d)
+				m.waiters = append(m.waiters, waiter{fmt.Sprintf("destination %d", i), d})
 				u = d
 			}
 			starts = append(starts, func() { c.Start(t, u) })
@@ -578,7 +585,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	for _, f := range starts {
 		f()
 	}
-	if err := r.drive(m.env.Eng, run, patience(p)); err != nil {
+	if err := r.drive(m, run, patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages
@@ -589,14 +596,9 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if last.links == nil { // it did not finish
 		last = m.usage(run, fwd)
 	}
+	r.strikes(m.faults)
 	if n := run.Open(); n > 0 {
-		who := fmt.Sprintf("%d of %d initiators wait (%d doorbells rung)", n, p.fg.agents, m.nics[0].Doorbells)
-		if m.env.Eng.Pending() == 0 {
-			find.add(m.env.Eng.Now(), stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: "initiators wait and nothing is left that could wake them"})
-			r.out.Err = fmt.Sprintf("deadlock at %v: %s and no event is left that could wake them", m.env.Eng.Now(), who)
-		} else {
-			r.out.Err = fmt.Sprintf("gave up at %v: %s and no message has ended for %d events", m.env.Eng.Now(), who, patience(p))
-		}
+		r.out.Err = r.stuck(m, n, p.fg.agents, []side{fwd, rev}, find)
 	}
 	if sink != nil {
 		feedTrace(sink, rec)
@@ -620,8 +622,9 @@ func patience(p *plan) uint64 {
 
 // drive runs the engine until all initiators have finished, no event is left
 // or nothing ends any more, and looks at the context now and then.
-func (r *runner) drive(eng *sim.Engine, run *workload.Run, patience uint64) error {
+func (r *runner) drive(m *machine, run *workload.Run, patience uint64) error {
 	const slice = 1 << 14
+	eng := m.env.Eng
 	last, at := run.Finished, eng.Executed()
 	for {
 		for range slice {
@@ -634,8 +637,8 @@ func (r *runner) drive(eng *sim.Engine, run *workload.Run, patience uint64) erro
 		}
 		if run.Finished != last {
 			last, at = run.Finished, eng.Executed()
-		} else if eng.Executed()-at > patience {
-			return nil
+		} else if d := eng.Executed() - at; d > patience || d > patience/50 && m.nics[0].Failures > 0 {
+			return nil // a queue in error will not come back, whatever load goes on elsewhere
 		}
 	}
 }

@@ -309,6 +309,9 @@ type Group struct {
 	seq   int
 }
 
+// maxRecorded bounds the recorded operations of a group that does not end.
+const maxRecorded = 100_000
+
 // NewGroup returns an empty group.
 func NewGroup(r *Run, m stage.Metric, every int) *Group {
 	return &Group{run: r, Metric: m, Every: max(1, every)}
@@ -387,7 +390,7 @@ func (s *Stream) next() {
 	switch {
 	case !g.over && s.out+b <= s.window:
 		// What begins while the windows fill may end in the measured part.
-		c := s.run.begin(g.Metric != stage.NoMetric && g.seq%g.Every == 0)
+		c := s.run.begin(g.Metric != stage.NoMetric && g.seq%g.Every == 0 && g.seq/g.Every < maxRecorded)
 		g.seq++
 		s.begun.push(begun{at: s.run.Eng.Now(), cause: c})
 		s.out += b
@@ -415,7 +418,7 @@ func (s *Stream) Completed(c sim.Cause) {
 func (s *Stream) complete(c sim.Cause) {
 	g := s.group
 	b := s.begun.pop()
-	if s.left >= 0 {
+	if s.left >= 0 && (s.warm > 0 || g.cold == 0) { // a warm stream beside one that never warms goes nowhere
 		s.run.Finished++
 	}
 	n := s.me.Batch()

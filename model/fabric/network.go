@@ -69,6 +69,8 @@ type Config struct {
 	Hops          int       // switches between two nodes; 0 is back to back
 	SwitchLatency sim.Delay // first bit in to first bit out of one switch
 	CableLatency  sim.Delay // one cable with its transceivers, per segment
+	// Lose takes packets off the wire, Down all packets while the link is down.
+	Lose, Down sim.Triggers
 }
 
 type flight struct {
@@ -96,6 +98,8 @@ type Network struct {
 	heads   []sim.Time  // when a port's last packet reaches its last switch
 	tails   []sim.Time  // when a node's last packet is there
 	packets []int
+	lost    []Lost
+	arrived []int
 	flights []flight
 	free    uint32
 	kinds   [][4]sim.Kind
@@ -111,7 +115,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) 
 	if cfg.Hops == 0 && n != 2 {
 		return nil, fmt.Errorf("fabric: %d nodes back to back, want 2", n)
 	}
-	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n)}
+	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n), lost: make([]Lost, n), arrived: make([]int, n)}
 	w.atOut = eng.Register(atOut{w})
 	w.atEnd = eng.Register(atEnd{w})
 	for i := range n {
@@ -130,8 +134,9 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) 
 
 // Send puts a packet with n payload bytes on the port of node from. done is
 // told when its last byte is at node to. The whole way of an ACK is the stage
-// nic.ack.
-func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, done sim.Sink, arg uint32) {
+// nic.ack. A lost packet has had the port, and nobody is told of it: Send reports
+// whether the packet will arrive.
+func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, done sim.Sink, arg uint32) bool {
 	now := w.eng.Now()
 	bytes := n + w.cfg.Transport.headerBytes(p)
 	w.packets[from]++
@@ -140,6 +145,11 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 		k = &w.ackKind[from]
 	}
 	start, end, blocker := w.ports[from].Take(now, bytes, c.Op)
+	if w.cfg.Down.Strikes(now) || w.cfg.Lose.Strikes(now) {
+		w.lost[from].Packets++
+		w.lost[from].Bytes += bytes
+		return false
+	}
 	first := k[0]
 	if blocker == c.Op { // behind the message's own packets: it is still being serialised
 		first.Wait = first.Stage
@@ -152,7 +162,7 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 	*f = flight{cause: c, from: from, to: to, bytes: bytes, tail: end.Add(cable), done: done, arg: arg, kinds: k}
 	if w.cfg.Hops == 0 {
 		w.end(f, id)
-		return
+		return true
 	}
 	// The switches cut through: the head reaches the last one's output port
 	// before the tail has left ours.
@@ -168,6 +178,7 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 	f.tail = head.Add(end.Sub(start))
 	f.cause = w.rec.Span(c, k[2], end.Add(cable), f.tail, 0)
 	w.eng.At(head, w.atOut, id)
+	return true
 }
 
 // end schedules the delivery, behind the node's last packet.
@@ -201,6 +212,7 @@ func (a atEnd) Handle(id uint32) {
 	w := a.Network
 	f := &w.flights[id]
 	done, arg, c := f.done, f.arg, f.cause
+	w.arrived[f.from]++
 	*f = flight{next: w.free}
 	w.free = id
 	done.Done(arg, c)
@@ -223,6 +235,18 @@ type Traffic struct {
 	Bytes   int64
 	Busy    sim.Duration
 }
+
+// Lost is what a node's port was given and the wire did not deliver.
+type Lost struct {
+	Packets int
+	Bytes   int64
+}
+
+// Lost returns the counters of the nodes' ports.
+func (w *Network) Lost() []Lost { return w.lost }
+
+// Delivered returns how many packets of each node have arrived.
+func (w *Network) Delivered() []int { return w.arrived }
 
 // Traffic returns the counters of the nodes' ports.
 func (w *Network) Traffic() []Traffic {

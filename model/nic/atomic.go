@@ -37,7 +37,11 @@ func (a atomicDone) Handle(pk uint32) {
 	n, src := a.local, a.remote
 	p := &src.pkts[pk]
 	m := &src.msgs[p.msg]
-	n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
+	if m.qp.rel != nil {
+		n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, answered{m.qp}, p.psn)
+	} else {
+		n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
+	}
 	n.bus.Write(pcie.NIC, m.wqe.Remote, 8, p.cause, n.kind.deliver, atomicWritten{a.peer}, pk)
 }
 

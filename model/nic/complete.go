@@ -1,6 +1,8 @@
 package nic
 
 import (
+	"slices"
+
 	"gdisim/model/pcie"
 	"gdisim/sim"
 )
@@ -26,9 +28,16 @@ func (a acked) Handle(id uint32) { a.complete(id, a.msgs[id].wqe.Cause) }
 func (n *NIC) complete(id uint32, c sim.Cause) {
 	m := &n.msgs[id]
 	q, index := m.qp, m.index
+	if q.failed != "" {
+		return
+	}
 	if len(q.slow) > 0 && int32(index-q.slow[0]) > 0 {
 		m.wqe.Cause = c
-		q.late = append(q.late, id)
+		i := len(q.late)
+		for i > 0 && int32(n.msgs[q.late[i-1]].index-index) > 0 {
+			i--
+		}
+		q.late = slices.Insert(q.late, i, id)
 		return
 	}
 	n.finish(id, c)
@@ -54,6 +63,10 @@ func (n *NIC) finish(id uint32, c sim.Cause) {
 	m := &n.msgs[id]
 	if !m.wqe.Signaled {
 		n.release(id)
+		return
+	}
+	if n.Faults.CQEError.Strikes(n.eng.Now()) {
+		m.qp.fail("CQE with an error, by a fault", m.index-1)
 		return
 	}
 	n.bus.Write(pcie.NIC, m.qp.queues, n.cfg.CQEBytes, c, n.kind.cqe, cqeVisible{n}, id)

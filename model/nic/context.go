@@ -103,7 +103,7 @@ func (r requesterThere) Handle(id uint32) {
 // context, behind which the QP's later packets wait too.
 func (a arrived) waits(pk uint32) bool {
 	n, src := a.local, a.remote
-	q := src.msgs[src.pkts[pk].msg].qp
+	q := src.qps[src.pkts[pk].qp]
 	if q.heldLast == 0 {
 		if n.touch(&q.responder, n.cfg.Context.Responder) {
 			return false

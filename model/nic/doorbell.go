@@ -50,7 +50,7 @@ func (b belled) Handle(uint32) {
 
 // ringUp is a doorbell in its turn: the queue has work up to head.
 func (q *QP) ringUp(head uint32, c sim.Cause) {
-	if int32(head-q.rung) <= 0 {
+	if int32(head-q.rung) <= 0 || q.failed != "" {
 		return // a ring for the recovery path: nothing new
 	}
 	n := q.nic
@@ -93,7 +93,7 @@ type blueFlame struct{ *QP }
 // Done is a WQE at the NIC, doorbell included.
 func (b blueFlame) Done(head uint32, c sim.Cause) {
 	q, n := b.QP, b.nic
-	if q.rung != head-1 || q.fetching > 0 || q.here != q.rung && q.pushed != q.rung {
+	if q.failed != "" || q.rung != head-1 || q.fetching > 0 || q.here != q.rung && q.pushed != q.rung {
 		doorbell(b).Done(head, c) // earlier WQEs are still to come
 		return
 	}

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"gdisim/model/fabric"
@@ -40,6 +41,7 @@ type Config struct {
 	PageFault   sim.Delay
 	Relaxed     bool // payload writes carry the relaxed-ordering attribute
 	Context     Context
+	Retry       Retry
 }
 
 // Opcode says what a WQE asks for.
@@ -66,8 +68,11 @@ type WQE struct {
 	Land     sim.Sink // told when the last byte is visible at the peer; may be nil
 	LandArg  uint32
 
-	rung sim.Time // when its doorbell came
-	addr uint64   // of the payload, at either end
+	rung     sim.Time // when its doorbell came
+	addr     uint64   // of the payload, at either end
+	reserved bool
+	badRKey  bool
+	badLocal bool
 }
 
 // Size returns the WQE's bytes: 16 control, 16 remote address, 16 data pointer
@@ -83,6 +88,7 @@ func (w *WQE) Size() int64 {
 	return (n + WQEBB - 1) / WQEBB * WQEBB
 }
 
+// message is a WQE at the NIC until it has landed and was answered.
 type message struct {
 	wqe     WQE
 	qp      *QP
@@ -100,6 +106,10 @@ type message struct {
 
 type packet struct {
 	msg   uint32
+	qp    uint32 // of the NIC that requests
+	psn   uint32
+	op    Opcode
+	try   uint8 // of a READ: which request a response answers
 	bytes int64
 	cause sim.Cause
 	first bool
@@ -133,6 +143,7 @@ type NIC struct {
 	peers                   []*peer
 
 	hSched, hPush, hPump, hTx, hAck, hBell, hRequester sim.HandlerID
+	hTimeout, hReady                                   sim.HandlerID
 
 	inbound    int64    // payload between the wire and memory
 	full       []uint64 // packets that the receive buffer has no room for, as atomics
@@ -141,12 +152,16 @@ type NIC struct {
 
 	Doorbells  int
 	WQEFetches int
+	// Retransmits counts packets that were sent again.
+	Retransmits int
+	Failures    int // queues in the error state
 	// ContextReads counts the reads of connection state that was not cached.
 	ContextReads int
 	pages        faults
 	contexts     cache
 	missing      []*QP // of peers, whose packets wait for responder state
 	reading      int
+	Faults       Faults
 	// Find is told of what went wrong, and when; nil if nobody asks.
 	Find func(at sim.Time, h stage.Hazard)
 
@@ -178,6 +193,8 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	n.hBell = eng.Register(belled{n})
 	n.hAck = eng.Register(acked{n})
 	n.hRequester = eng.Register(requesterThere{n})
+	n.hTimeout = eng.Register(timeout{n})
+	n.hReady = eng.Register(receiverReady{n})
 	k := func(s stage.Stage, l stage.Lane) sim.Kind {
 		return sim.Kind{Stage: uint8(s), Lane: uint8(l), Node: uint8(node)}
 	}
@@ -216,7 +233,7 @@ type QP struct {
 	// A queue completes in order: what an atomic or a READ answers later than
 	// messages behind it holds them back.
 	slow []uint32 // producer indices of atomics and READs without an answer
-	late []uint32 // messages that wait for them
+	late []uint32 // messages that wait for them, in order
 
 	requester entry // here
 	loading   bool
@@ -225,6 +242,11 @@ type QP struct {
 	responder entry    // at the peer, as is what waits for it
 	held      uint32   // packets
 	heldLast  uint32
+
+	rel      *reliable // nil: nothing is ever lost or refused
+	failed   string    // what put the queue into the error state
+	since    sim.Time  // when
+	failedAt uint32
 }
 
 // NewQP creates a queue pair to the NIC of node peer, whose queues live in
@@ -235,6 +257,9 @@ func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 		return nil, fmt.Errorf("nic: more than %d queue pairs", n.cfg.MaxQP)
 	}
 	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, came: -1, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
+	if n.cfg.Retry.On {
+		q.rel = &reliable{}
+	}
 	n.qps = append(n.qps, q)
 	// Creating a connection leaves its state in both NICs.
 	before := n.ContextReads
@@ -292,6 +317,18 @@ func (q *QP) Post(w WQE) uint32 {
 	*q.at(q.head) = w
 	q.head++
 	return q.head
+}
+
+// Reserve takes a slot whose WQE comes later, by Fill. A NIC that is told to
+// fetch it before finds what the slot held in the lap before: its write is lost.
+func (q *QP) Reserve() uint32 {
+	return q.Post(WQE{Inline: true, Remote: pcie.GPU, Visible: math.MaxInt64, reserved: true}) - 1
+}
+
+// Fill writes the WQE of a reserved slot.
+func (q *QP) Fill(i uint32, w WQE) {
+	w.reserved, w.rung = true, q.at(i).rung
+	*q.at(i) = w
 }
 
 // Head returns the producer index.

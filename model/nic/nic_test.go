@@ -44,9 +44,13 @@ const (
 )
 
 func build(t interface{ Fatal(...any) }, cfg nic.Config, random bool) *rig {
+	return buildOn(t, cfg, fabric.Config{Rate: gbps * 1e9, Hops: 1, SwitchLatency: sim.Fixed(hop), CableLatency: sim.Fixed(cable)}, random)
+}
+
+func buildOn(t interface{ Fatal(...any) }, cfg nic.Config, wire fabric.Config, random bool) *rig {
 	r := &rig{eng: sim.New(), cfg: cfg}
 	var err error
-	if r.net, err = fabric.New(r.eng, nil, rand.New(rand.NewPCG(1, 1)), 2, fabric.Config{Rate: gbps * 1e9, Hops: 1, SwitchLatency: sim.Fixed(hop), CableLatency: sim.Fixed(cable)}); err != nil {
+	if r.net, err = fabric.New(r.eng, nil, rand.New(rand.NewPCG(1, 1)), 2, wire); err != nil {
 		t.Fatal(err)
 	}
 	link := pcie.LinkSpec{MTps: 32000, Lanes: 16}

@@ -24,7 +24,9 @@ type respond struct{ *peer }
 func (r respond) Handle(pk uint32) {
 	n, src := r.local, r.remote
 	p := &src.pkts[pk]
-	n.net.Send(n.node, src.node, fabric.ReadResponse, p.bytes, false, p.cause, responseArrived{src.peers[n.node]}, pk)
+	if !n.net.Send(n.node, src.node, fabric.ReadResponse, p.bytes, false, p.cause, responseArrived{src.peers[n.node]}, pk) {
+		src.freePkt(pk)
+	}
 }
 
 type responseArrived struct{ *peer }
@@ -45,6 +47,10 @@ type responseReceived struct{ *peer }
 func (r responseReceived) Handle(pk uint32) {
 	n := r.local
 	p := &n.pkts[pk]
+	if n.unwanted(p) {
+		n.freePkt(pk)
+		return
+	}
 	m := &n.msgs[p.msg]
 	n.place(m, m.wqe.Local, p, readLanded{n}, pk)
 }
@@ -56,7 +62,9 @@ func (r readLanded) Done(pk uint32, c sim.Cause) {
 	n := r.NIC
 	p := n.pkts[pk]
 	n.freePkt(pk)
-	if p.last {
+	if q := n.qps[p.qp]; q.rel != nil {
+		q.responded(&p, c)
+	} else if p.last {
 		n.complete(p.msg, c)
 	}
 }

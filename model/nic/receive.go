@@ -39,8 +39,10 @@ type received struct{ *peer }
 func (r received) Handle(pk uint32) {
 	n, src := r.local, r.remote
 	p := &src.pkts[pk]
-	m := &src.msgs[p.msg]
-	if len(n.full) > 0 || m.wqe.Opcode == RDMAWrite && n.inbound > 0 && n.inbound+p.bytes > rxBuffer {
+	if src.qps[p.qp].rel != nil && !r.inOrder(pk) {
+		return
+	}
+	if len(n.full) > 0 || p.op == RDMAWrite && n.inbound > 0 && n.inbound+p.bytes > rxBuffer {
 		n.full = append(n.full, uint64(src.node)<<32|uint64(pk))
 		return
 	}
@@ -56,10 +58,12 @@ func (r received) deliver(pk uint32) {
 	n, src := r.local, r.remote
 	p := &src.pkts[pk]
 	m := &src.msgs[p.msg]
-	switch m.wqe.Opcode {
+	switch p.op {
 	case RDMAWrite:
 		n.inbound += p.bytes
-		if p.last && m.wqe.Signaled {
+		if m.qp.rel != nil {
+			r.acknowledge(p)
+		} else if p.last && m.wqe.Signaled {
 			n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, ackArrived{src}, p.msg)
 		}
 		if p.last && m.wqe.Imm {
@@ -68,11 +72,15 @@ func (r received) deliver(pk uint32) {
 		}
 		n.place(m, m.wqe.Remote, p, landed{r.peer}, pk)
 	case RDMARead:
+		if src.unwanted(p) {
+			src.freePkt(pk)
+			return
+		}
 		for left := m.wqe.Bytes; left > 0; {
 			b := min(n.cfg.MTU, left)
 			left -= b
 			resp := src.allocPkt()
-			src.pkts[resp] = packet{msg: p.msg, bytes: b, last: left == 0}
+			src.pkts[resp] = packet{msg: p.msg, qp: p.qp, psn: p.psn, try: p.try, op: RDMARead, bytes: b, last: left == 0}
 			n.reach(pcie.Access{From: pcie.NIC, To: m.wqe.Remote, Bytes: b, Addr: m.wqe.addr + uint64(m.wqe.Bytes-left-b)}, p.cause, n.kind.payload, readDone{r.peer}, resp)
 			p = &src.pkts[pk]
 		}

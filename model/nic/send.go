@@ -77,7 +77,12 @@ func (w wqeFetched) Done(f uint32, c sim.Cause) {
 			e.Cause = n.rec.Span(e.Cause, n.kind.wqe, now, now, c.Op)
 		}
 		if e.Visible > n.bus.Sampled() {
-			n.find(n.bus.Sampled(), ft.qp, i, stage.StaleDescriptor, "the NIC read the WQE before its stores were visible")
+			if e.reserved { // nobody will ring for it again
+				e.Land = nil
+				n.hazard(n.bus.Sampled(), stage.Hazard{Finding: stage.StaleDescriptor, Queue: ft.qp.id, Index: int(i), Cause: "the NIC read a slot that another thread had reserved and not filled: its write is lost", Avoid: InOrder})
+			} else {
+				n.find(n.bus.Sampled(), ft.qp, i, stage.StaleDescriptor, "the NIC read the WQE before its stores were visible")
+			}
 		}
 		ft.qp.enqueue(i + 1)
 	}
@@ -92,9 +97,10 @@ func (q *QP) enqueue(i uint32) {
 	id := n.allocMsg()
 	m := &n.msgs[id]
 	*m = message{wqe: *q.at(i - 1), qp: q, index: i, refs: 1}
-	if m.wqe.Opcode == FetchAdd || m.wqe.Opcode == RDMAWrite && m.wqe.Signaled {
+	if m.wqe.Opcode == FetchAdd || m.wqe.Opcode == RDMAWrite && (m.wqe.Signaled || q.rel != nil) {
 		m.refs = 2 // its landing and its answer
 	}
+	n.corrupt(&m.wqe)
 	if m.wqe.Opcode != RDMAWrite {
 		q.slow = append(q.slow, i)
 	}
@@ -112,6 +118,11 @@ func (q *QP) start() {
 	for id := q.first; id != 0; id = n.msgs[id].next {
 		if m := &n.msgs[id]; !m.started {
 			m.started = true
+			if m.wqe.badLocal {
+				n.find(n.eng.Now(), q, m.index-1, stage.UnregisteredMemory, "no registration covers the local address")
+				q.fail("local protection error", m.index-1)
+				return
+			}
 			if m.wqe.Inline || m.wqe.Opcode != RDMAWrite {
 				m.fetched, m.asked = m.wqe.Bytes, m.wqe.Bytes
 				continue
@@ -140,6 +151,9 @@ type payloadFetched struct{ *NIC }
 func (p payloadFetched) Done(id uint32, c sim.Cause) {
 	n := p.NIC
 	m := &n.msgs[id]
+	if m.qp.failed != "" {
+		return
+	}
 	m.reading--
 	m.fetched += min(n.cfg.MTU, m.wqe.Bytes-m.fetched)
 	m.wqe.Cause = n.rec.Later(m.wqe.Cause, c)
@@ -160,6 +174,9 @@ func (p pump) Handle(id uint32) {
 func (q *QP) transmit() {
 	n := q.nic
 	now := n.eng.Now()
+	if q.failed != "" || q.rel != nil && q.rel.held() {
+		return
+	}
 	for !q.pumping && q.first != 0 {
 		id := q.first
 		m := &n.msgs[id]
@@ -184,7 +201,10 @@ func (q *QP) transmit() {
 		m.sent += b
 		last := m.sent == m.wqe.Bytes
 		pk := n.allocPkt()
-		n.pkts[pk] = packet{msg: id, bytes: b, first: first, last: last}
+		n.pkts[pk] = packet{msg: id, qp: uint32(q.id), op: m.wqe.Opcode, bytes: b, first: first, last: last}
+		if q.rel != nil {
+			q.track(pk)
+		}
 		q.taken = n.emit(pk, m.wqe.Cause, first)
 		if last {
 			q.first = m.next
@@ -217,16 +237,17 @@ type transmit struct{ *NIC }
 func (t transmit) Handle(pk uint32) {
 	n := t.NIC
 	p := &n.pkts[pk]
-	m := &n.msgs[p.msg]
 	kind, bytes := fabric.WriteNext, p.bytes
 	switch {
-	case m.wqe.Opcode == RDMARead:
+	case p.op == RDMARead:
 		kind, bytes = fabric.ReadRequest, 0
-	case m.wqe.Opcode == FetchAdd:
+	case p.op == FetchAdd:
 		kind, bytes = fabric.AtomicRequest, 0
 	case p.first:
 		kind = fabric.WriteFirst
 	}
-	dst := n.peers[m.qp.peer].remote
-	n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk)
+	dst := n.peers[n.qps[p.qp].peer].remote
+	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {
+		n.freePkt(pk)
+	}
 }

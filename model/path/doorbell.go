@@ -144,8 +144,10 @@ type poster struct {
 
 	// Of a library's post.
 	base, end uint32 // its slots
+	slot      uint32 // next to fill, where others' may be empty
 	filled    int    // messages of the batch so far
 	plain     bool   // posts background load
+	open      bool   // a fault left out the fence before the doorbell
 	picks     int    // posts so far, where the library picks the queue
 }
 
@@ -248,9 +250,24 @@ func (t *poster) shared(s *Step) bool {
 		t.base = q.reserved
 		q.reserved += uint32(n)
 		t.end = q.reserved
+		if p.node.Faults.TwoProducers {
+			for range n {
+				q.qp.Reserve()
+			}
+		}
 		t.word(s)
 	case DoPublish:
-		if q.ready != t.base {
+		switch {
+		case q.ready == t.base:
+		case p.node.Faults.TwoProducers:
+			p.node.Faults.Producers.Strikes(p.env.Eng.Now())
+			if p.env.Find != nil {
+				p.env.Find(p.env.Eng.Now(), stage.Hazard{
+					Finding: stage.StaleDescriptor, Grade: stage.Possible, Node: p.node.Index, Queue: q.qp.ID(), Index: -1,
+					Cause: "a fault lets a thread ring for slots that others of its queue have not filled", Avoid: nic.InOrder,
+				})
+			}
+		default:
 			q.turns = append(q.turns, t)
 			t.state = parked
 			return false
@@ -300,6 +317,11 @@ func (t *poster) rings(s *Step) bool {
 
 func (t *poster) stores() bool { return true }
 
+func (t *poster) unfenced() {
+	t.open = true
+	t.env.find(t.node, stage.StaleDescriptor, stage.Possible, t.queue.qp.ID(), "a fault left out the fence between a WQE and its doorbell")
+}
+
 // wqes is the number of WQEs that the thread reserves at a time.
 func (t *poster) wqes() int {
 	if t.msg.Signal != SignalNone {
@@ -327,7 +349,7 @@ func (t *poster) ring(head uint32) {
 	p := t.path
 	switch {
 	case p.ringer == nil:
-		p.node.Bus.Write(pcie.GPU, pcie.NIC, 8, t.c, p.kinds[stage.PCIeDoorbell], t.queue.qp.Doorbell(), head)
+		p.node.ring(p.env, pcie.GPU, t.queue.qp, 8, t.c, p.kinds[stage.PCIeDoorbell], t.queue.qp.Doorbell(), head)
 	case p.cfg.SlotIn == pcie.GPU:
 		p.ringer.written(t.queue, head, t.c)
 	default: // an atomic on host memory: read, modify, write
@@ -339,9 +361,15 @@ func (t *poster) ring(head uint32) {
 func (t *poster) fill() {
 	p, q := t.path, t.queue
 	m := t.msg
+	t.slot = t.base
 	visible := t.t
-	if !p.cfg.Ordered() {
+	if !p.cfg.Ordered() || t.open {
 		visible = t.built.Add(t.sm.Draw(t.sm.Config().StoreVisible))
+	}
+	t.open = false
+	if p.node.Faults.Reorder.Strikes(p.env.Eng.Now()) {
+		visible = t.t.Add(t.sm.Draw(t.sm.Config().Build) + t.sm.Draw(t.sm.Config().StoreVisible))
+		p.env.find(p.node, stage.StaleDescriptor, stage.Possible, q.qp.ID(), "a fault let a doorbell leave before its WQE was stored")
 	}
 	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Local: p.cfg.Payload, Remote: p.cfg.Payload, Visible: visible, Cause: t.c}
 	if m.Get {
@@ -363,15 +391,34 @@ func (t *poster) fill() {
 				w.Land = nil
 			}
 		}
-		q.qp.Post(w)
+		t.put(w)
 		if m.Signal != SignalNone {
-			q.qp.Post(sig)
+			t.put(sig)
 		}
 	}
 	if t.filled == p.batch {
 		t.filled = 0
-		t.due.push(batch{q, q.qp.Head()})
+		t.due.push(batch{q, t.last()})
 	}
+}
+
+// last is the producer index behind what the thread has put there.
+func (t *poster) last() uint32 {
+	if t.node.Faults.TwoProducers {
+		return t.end
+	}
+	return t.queue.qp.Head()
+}
+
+// put has a WQE in the send queue: in its own slot, where those before it need
+// not be filled.
+func (t *poster) put(w nic.WQE) {
+	if !t.node.Faults.TwoProducers {
+		t.queue.qp.Post(w)
+		return
+	}
+	t.queue.qp.Fill(t.slot, w)
+	t.slot++
 }
 
 // Done is a CQE, visible in the completion queue.

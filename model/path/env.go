@@ -22,6 +22,8 @@ type Node struct {
 	// readers are GPU threads that read host memory, one read after the other.
 	readers int
 	read    sim.Duration // an idle read of host memory by the GPU
+	// Faults of the node's software; none by default.
+	Faults Faults
 	// Rand serves the GPU threads' prices that are distributions.
 	Rand *rand.Rand
 }

@@ -60,6 +60,9 @@ func (t *poster) publish(s *Step) {
 	t.word(s)
 	t.fill()
 	q.ready = t.end
+	if t.node.Faults.TwoProducers {
+		return
+	}
 	for i, w := range q.turns {
 		if w.base != q.ready {
 			continue

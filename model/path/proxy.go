@@ -176,6 +176,10 @@ func (t *producer) rings(*Step) bool { return true }
 
 func (t *producer) stores() bool { return false }
 
+func (t *producer) unfenced() {
+	t.env.find(t.node, stage.FlagBeforeData, stage.Possible, t.ring.index, "a fault left out the release between the payload's stores and the descriptor that announces them to the proxy")
+}
+
 func (t *producer) shared(s *Step) bool {
 	p, r := t.path, t.ring
 	switch s.Do {

@@ -106,10 +106,18 @@ type ringing struct{ *ringer }
 func (g ringing) Handle(uint32) {
 	r := g.ringer
 	p := r.path
+	if until := p.node.stalled(p.env.Eng.Now()); until > 0 {
+		r.timed, r.busy = false, true // whatever is written meanwhile is found afterwards
+		if until < never {
+			p.env.Eng.At(until, r.h, 0)
+		}
+		return
+	}
 	woken := !r.busy
 	if r.ring {
 		r.ring = false
-		p.node.Bus.Write(pcie.CPU, pcie.NIC, 8, r.cause, p.kinds[stage.PCIeDoorbell], r.slots[r.pos].queue.qp.Doorbell(), r.head)
+		q := r.slots[r.pos].queue.qp
+		p.node.ring(p.env, pcie.CPU, q, 8, r.cause, p.kinds[stage.PCIeDoorbell], q.Doorbell(), r.head)
 		r.pos++
 	}
 	r.timed, r.busy = false, true

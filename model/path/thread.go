@@ -68,6 +68,8 @@ type actions interface {
 	// ended is called when the program is over; it reports whether that was a
 	// post (and not the steps of a completion routine).
 	ended() bool
+	// unfenced is told that a fault left out the fence before what publishes.
+	unfenced()
 }
 
 func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
@@ -181,6 +183,10 @@ func (t *thread) run() {
 				t.spend(s.Stage, t.sm.Draw(cfg.L2Load)+2*t.sm.Draw(cfg.L1Hit)+t.sm.Draw(cfg.L2Load))
 			}
 		case DoFence:
+			if s.Stage == stage.GPUFence && t.node.Faults.DropFence.Strikes(t.env.Eng.Now()) {
+				t.acts.unfenced()
+				break
+			}
 			if s.Scope == gpu.ScopeSystem && t.ahead() {
 				return
 			}

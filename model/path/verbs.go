@@ -323,7 +323,7 @@ func (a verbsAct) Handle(uint32) {
 		if p.cfg.Front.Ops > 0 {
 			from = pcie.GPU
 		}
-		p.node.Bus.Write(from, pcie.NIC, bytes, t.c, p.kinds[stage.PCIeDoorbell], sink, t.qp.Head())
+		p.node.ring(p.env, from, t.qp, bytes, t.c, p.kinds[stage.PCIeDoorbell], sink, t.qp.Head())
 		t.client.Posted(t.c)
 	case verbsReaped:
 		t.client.Completed(t.c)
@@ -422,7 +422,7 @@ func (t *verbsThread) AwaitCompletion(c sim.Cause) {
 	if int32(t.asked-front) < 0 && t.qp.Free() > 0 {
 		// No CQE was asked for that would tell: an empty write brings one.
 		p := t.path
-		p.node.Bus.Write(pcie.CPU, pcie.NIC, 8, sim.Cause{}, p.kinds[stage.PCIeDoorbell], t.qp.Doorbell(), t.qp.Post(nic.WQE{Inline: true, Signaled: true, Local: pcie.Host, Remote: pcie.Host}))
+		p.node.ring(p.env, pcie.CPU, t.qp, 8, sim.Cause{}, p.kinds[stage.PCIeDoorbell], t.qp.Doorbell(), t.qp.Post(nic.WQE{Inline: true, Signaled: true, Local: pcie.Host, Remote: pcie.Host}))
 		t.asked, t.unsent = t.qp.Head(), 0
 	}
 }

@@ -132,6 +132,15 @@ func (a act) Handle(uint32) {
 	w := a.worker
 	p := w.path
 	now := p.env.Eng.Now()
+	if until := p.node.stalled(now); until > 0 {
+		if w.state == workerIdle { // nothing wakes it meanwhile
+			w.state, w.timed = workerLooking, false
+		}
+		if until < never {
+			p.env.Eng.At(until, w.h, 0)
+		}
+		return
+	}
 	state := w.state
 	w.state = workerLooking
 	switch state {
@@ -182,7 +191,8 @@ func (w *worker) ringUp(head uint32) {
 	if w.blue {
 		sink, bytes = w.qp.BlueFlame(), w.size()
 	}
-	w.path.node.Bus.Write(pcie.CPU, pcie.NIC, bytes, w.cause, w.path.kinds[stage.PCIeDoorbell], sink, head)
+	p := w.path
+	p.node.ring(p.env, pcie.CPU, w.qp, bytes, w.cause, p.kinds[stage.PCIeDoorbell], sink, head)
 }
 
 func (w *worker) size() int64 {
