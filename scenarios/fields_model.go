@@ -153,6 +153,7 @@ var modelFields = []Field{
 	{Key: "path.proxy.gather", Kind: Bool, Default: "false", Text: "one chain takes descriptors of all rings of the worker", Used: "model/path"},
 	{Key: "path.proxy.signaled", Kind: Enum, Enum: []string{"chain", "each"}, Default: "chain", Text: "which WRs ask for a CQE: a chain's last, or each", Used: "model/path"},
 	{Key: "path.proxy.signal_call", Kind: Enum, Enum: []string{"chained", "apart"}, Default: "chained", Text: "whether a signal is chained behind its write or posted by a call of its own", Used: "model/path"},
+	{Key: "path.proxy.signal_after", Kind: Enum, Enum: []string{"post", "completion"}, Default: "post", Text: "when the worker posts a signal: behind its write, which an ordered queue keeps in front, or once the write has completed, as a fabric without order needs", Used: "model/path"},
 	{Key: "path.proxy.signal_bytes", Kind: Bytes, Default: "0B", Max: "4KiB", Text: "what a signal adds to its descriptor", Used: "model/path"},
 	{Key: "path.proxy.reference", Kind: Bool, Default: "false", Text: "values with a signal are sent from an array in host memory that the NIC reads", Used: "model/path"},
 	{Key: "path.proxy.cq_batch", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "CQEs that one poll of the CQ may return", Used: "model/path"},

@@ -1,12 +1,15 @@
 package scenarios
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // messageKinds send messages over the scenario's paths; stepKinds repeat one
 // step or exchange on one node, without a NIC.
 var (
 	messageKinds = []string{"put", "put-signal", "get", "ping-pong", "stream"}
-	stepKinds    = []string{"fence", "store", "load", "atomic", "poll", "flag-echo", "dma", "mmio", "register"}
+	stepKinds    = []string{"fence", "store", "load", "atomic", "poll", "flag-echo", "dma", "mmio", "register", "wake"}
 	anyKind      = slices.Concat(messageKinds, stepKinds)
 
 	// sizedKinds are the steps that move or cover a number of bytes.
@@ -21,10 +24,32 @@ var (
 	stackKinds = []string{}
 )
 
+// ways are the words of workload.by, which each kind has of its own; the first is
+// the default.
+var ways = map[string][]string{
+	"wake": {"futex", "eventfd", "epoll", "condvar", "pipe", "yield", "nanosleep"},
+}
+
+// allWays are the words of all kinds.
+func allWays() []string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(ways)) {
+		for _, w := range ways[kind] {
+			if !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
 // stepFields are the keys of workloads that repeat one step.
 var stepFields = []Field{
 	{Key: "workload.scope", Kind: Enum, Enum: []string{"block", "gpu", "system"}, Default: "system", Kinds: []string{"fence", "poll"}, Text: "reach of the fence, or of the poller's loads (gpu or system)", Used: "model/gpu"},
 	{Key: "workload.pause", Kind: Duration, Default: "2us", Max: "1s", Dist: true, Kinds: stepKinds, Text: "from the end of one step until its initiator begins the next", Used: "workload"},
+	{Key: "workload.by", Kind: Enum, Optional: true, Enum: allWays(), Kinds: slices.Sorted(maps.Keys(ways)), Text: "how the step is done, in words of its kind; absent: by the first that the kind has (wake: futex)", Used: "testbed"},
+	{Key: "workload.asleep", Kind: Duration, Default: "100us", Max: "10s", Kinds: []string{"wake"}, Text: "how long the thread has slept when it is woken, or how long its nanosleep asks for", Used: "testbed"},
+	{Key: "workload.cpu", Kind: Enum, Enum: []string{"same", "other"}, Default: "other", Kinds: []string{"wake"}, Text: "where the waker runs: on the sleeper's core, or another", Used: "testbed"},
 	{Key: "workload.stores", Kind: Count, Default: "0", Max: "4096", Kinds: []string{"fence"}, Text: "stores of 8 bytes that the thread issues before the fence, each to a line of its own", Used: "model/gpu"},
 	{Key: "workload.background.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Kinds: loadedKinds, Text: "SMs that make a background of stores or loads (store-host, load-host, store-gpu)", Used: "model/gpu"},
 	{Key: "workload.from", Kind: Enum, Enum: []string{"gpu", "cpu"}, Default: "gpu", Kinds: []string{"flag-echo"}, Text: "who asks; the other polls a flag in host memory and answers", Used: "testbed"},

@@ -53,8 +53,6 @@ func Schema() []byte {
 			sweep[f.Key], at[f.Key] = f.axisSchema(), ref(f.Key)
 		}
 	}
-	host := t.section("host")
-	host["properties"].(object)["stalls"] = object{"type": "array", "maxItems": 0}
 	workload := t.section("workload")
 	workload["required"] = []string{"kind"}
 	text := ref("text")
@@ -70,7 +68,7 @@ func Schema() []byte {
 		"title":    text,
 		"hardware": object{"description": "a profile's name or file, or one with changes", "anyOf": []any{text, hardware}},
 		"cluster":  t.section("cluster"),
-		"host":     host,
+		"host":     t.section("host"),
 		"paths":    object{"description": "stacks to compare", "type": "array", "minItems": 1, "items": object{"anyOf": []any{text, path}}},
 		"workload": workload,
 		"sweep":    swept,

@@ -65,6 +65,13 @@ func (r *reader) unused() {
 		report(r.document, r.workload[key], key)
 	}
 	r.backgrounds(kinds)
+	if n := r.workload["workload.by"]; n != nil {
+		for _, k := range kinds {
+			if w := ways[k]; w != nil && !slices.Contains(w, n.Value) && slices.Contains(allWays(), n.Value) {
+				r.problem(n, "workload.by", strings.Join(w, ", "), "%q is no way of kind %s", n.Value, k)
+			}
+		}
+	}
 	for _, a := range r.s.axes {
 		report(r.document, &yaml.Node{Line: a.line, Column: a.col}, a.field.Key)
 	}

@@ -59,6 +59,8 @@ func (b *bench) step(kind string) (*step, error) {
 		return b.register()
 	case "mmio":
 		return b.mmio()
+	case "wake":
+		return b.wake()
 	}
 	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
 }

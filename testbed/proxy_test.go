@@ -55,7 +55,7 @@ func TestRandomProxies(t *testing.T) {
 			"proxy.completion_in: " + pick("completion_in", "gpu", "host"), "proxy.burst: " + pick("burst", "1", "2", "32"),
 			"proxy.depth: " + pick("depth", "4", "256"), "proxy.signaled: " + pick("signaled", "each", "chain"),
 			"proxy.cq_once: " + pick("cq_once", "true", "false"), "proxy.cq_batch: " + pick("cq_batch", "1", "4"),
-			"proxy.cq_tests: " + pick("cq_tests", "pass", "entry"), "proxy.lock: " + pick("lock", "true", "false"), "proxy.wait: " + pick("wait", "poll", "interrupt"),
+			"proxy.cq_tests: " + pick("cq_tests", "pass", "entry"), "proxy.lock: " + pick("lock", "true", "false"), "proxy.wait: " + pick("wait", "poll", "poll-yield", "sleep-poll", "interrupt", "spin-then-sleep"),
 			"proxy.workers: " + pick("workers", "1", "2"), "proxy.rings: " + pick("rings", "1", "3"), "notify: " + pick("notify", "data", "signal-write", "signal-atomic"),
 			"reply_after_completion: " + pick("reply", "true", "false"), "proxy.reference: " + pick("reference", "true", "false"),
 		}
@@ -67,7 +67,7 @@ func TestRandomProxies(t *testing.T) {
 			set = append(set, "proxy.retire: pop", "proxy.publish_every: "+pick("publish", "1", "3"))
 		}
 		if pick("signal_call", "chained", "apart") == "apart" {
-			set = append(set, "proxy.signal_call: apart") // each post is a call
+			set = append(set, "proxy.signal_call: apart", "proxy.signal_after: "+pick("signal_after", "post", "completion")) // each post is a call
 		} else {
 			set = append(set, "proxy.chain: "+pick("chain", "1", "3", "16"))
 		}
@@ -82,7 +82,8 @@ func TestRandomProxies(t *testing.T) {
 			most = 3 // a worker that posts faster than it polls its CQ makes round trips of milliseconds
 		}
 		d := scene{
-			host:  "{interrupt: {moderation: " + pick("moderation", "0s", "5us") + ", frames: " + pick("frames", "0", "3") + "}, idle: {deepest: " + pick("idle", "none", "C1E", "C6") + "}}",
+			host: "{interrupt: {moderation: " + pick("moderation", "0s", "5us") + ", frames: " + pick("frames", "0", "3") + "}, idle: {deepest: " + pick("idle", "none", "C1E", "C6") + "}, proxy: {core: " + pick("core", "dedicated", "shared") + ", nice: " + pick("nice", "-5", "0", "5") +
+				", pinned: " + pick("pinned", "true", "false") + "}, competing: {threads: " + pick("rivals", "0", "2") + ", slice: 1us}, stalls: {every: " + pick("stalls", "0s", "20us") + ", length: 3us}}",
 			paths: []string{"{name: p, stack: mini-proxy, set: {" + strings.Join(set, ", ") + "}}"},
 			workload: fmt.Sprintf("{kind: %s, bytes: 8B, iterations: %d, warmup: %d, outstanding: %s, initiators: {ctas: %s}%s}",
 				kind, rapid.IntRange(1, most).Draw(t, "iterations"), rapid.IntRange(0, 3).Draw(t, "warmup"), outstanding, pick("ctas", "1", "2", "7"), background),

@@ -157,6 +157,9 @@ func (r *runner) plan() (*plan, error) {
 		if x := &p.prox; x.Gather && !x.Pop && !x.SignaledEach {
 			return nil, errors.New("proxy.gather: with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
 		}
+		if c.Enum("path.proxy.signal_after") == "completion" {
+			p.prox.SignalApart, p.prox.SignalHeld = true, true
+		}
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
 			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}

@@ -117,12 +117,12 @@ func (w *Waiter) sleepPoll(now sim.Time, offset sim.Duration) sim.Time {
 	if now <= at {
 		return at
 	}
-	timer := w.core.cfg.Timer
 	sleep := w.policy.Sleep + w.policy.Slack
-	round := w.look + sleep + timer.Mean()
-	at = at.Add((now.Sub(at)+round-1)/round*round + w.core.Draw(timer) - timer.Mean())
+	mean := w.core.napMean(sleep)
+	round := w.look + sleep + mean
+	at = at.Add((now.Sub(at)+round-1)/round*round + w.core.nap(sleep) - mean)
 	for at < now {
-		at = at.Add(w.look + sleep + w.core.Draw(timer))
+		at = at.Add(w.look + sleep + w.core.nap(sleep))
 	}
 	w.since = at.Add(-offset - sleep)
 	return at
@@ -205,7 +205,7 @@ func (w *Waiter) nap(now sim.Time) sim.Duration {
 	switch {
 	case w.policy.Waiting == SleepPoll:
 		sleep := w.policy.Sleep + w.policy.Slack
-		return sim.Duration(float64(now.Sub(w.begin)) * float64(sleep) / float64(sleep+w.look+w.core.cfg.Timer.Mean()))
+		return sim.Duration(float64(now.Sub(w.begin)) * float64(sleep) / float64(sleep+w.look+w.core.napMean(sleep)))
 	case w.slept:
 		return max(0, w.irq.Sub(w.since))
 	case w.policy.Interrupts() && !w.due:

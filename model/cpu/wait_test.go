@@ -150,8 +150,7 @@ func TestAdaptiveModeration(t *testing.T) {
 }
 
 // TestIdleStates: the exit is that of the state which the governor chose by the
-// last idle times: the deepest that pays off, which it also takes while it knows
-// nothing. Residencies and exits are those of Sapphire Rapids.
+// last idle times: the deepest that pays off, or the deepest of all for the first. Residencies and exits are those of Sapphire Rapids.
 func TestIdleStates(t *testing.T) {
 	idle := []cpu.IdleState{{Residency: 1 * us, Exit: fixed(1 * us)}, {Residency: 4 * us, Exit: fixed(2 * us)}, {Residency: 800 * us, Exit: fixed(290 * us)}}
 	for _, tt := range []struct {
@@ -192,6 +191,14 @@ func TestGovernorLeavesOutliersOut(t *testing.T) {
 	rounds(w, 1, 5000*us)
 	if got := rounds(w, 1, 100*us)[0]; got != 1*us {
 		t.Errorf("after an outlier it exits in %v, want the shallow state's 1 us", got)
+	}
+	// With nothing typical the mean counts.
+	for range 4 {
+		rounds(w, 1, 100*us)
+		rounds(w, 1, 3000*us)
+	}
+	if got := rounds(w, 1, 100*us)[0]; got != 170*us {
+		t.Errorf("after sleeps of 100 us and 3 ms in turn it exits in %v, want the deep state's 170 us", got)
 	}
 }
 

@@ -84,6 +84,7 @@ type Proxy struct {
 	PublishEvery         int        // popped descriptors per store of the progress, unless the ring is empty
 	Gather               bool       // one chain takes descriptors of all the worker's rings
 	SignalApart          bool       // a signal is a call of its own, not chained behind its write
+	SignalHeld           bool       // and held back until the write has completed
 	CQBatch              int        // CQEs that one poll of the CQ may return
 	CQOnce               bool       // one poll of the CQ a pass, else until it is empty
 	CQTests              bool       // a poll of the CQ per outstanding entry, not per pass

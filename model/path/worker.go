@@ -22,23 +22,25 @@ type worker struct {
 	drains fifo[drain]
 	reaped uint32 // WQEs whose CQE the worker has seen
 
-	pos    int  // what the pass looks at next: a ring, or the CQ behind them
-	stuck  bool // a post waits for room in the send queue:
-	resume int  // that of this ring, with which the next pass begins
-	taken  int  // descriptors of the ring at pos in this pass
-	polled int  // CQEs that this pass has found
-	state  workerState
-	timer  sim.TimerID
-	timed  bool
-	cause  sim.Cause // of what the worker is about to send
-	blue   bool
-	apart  bool // the second of two calls is to follow: head is the first's
-	head   uint32
-	busy   sim.Duration
-	last   sim.Op // whom it worked for last
-	ring   *ring  // whose progress is about to be published
-	count  uint32
-	answer *producer // who is about to be answered
+	pos     int  // what the pass looks at next: a ring, or the CQ behind them
+	stuck   bool // a post waits for room in the send queue:
+	resume  int  // that of this ring, with which the next pass begins
+	taken   int  // descriptors of the ring at pos in this pass
+	polled  int  // CQEs that this pass has found
+	state   workerState
+	timer   sim.TimerID
+	timed   bool
+	cause   sim.Cause // of what the worker is about to send
+	blue    bool
+	apart   bool // the second of two calls is to follow: head is the first's
+	head    uint32
+	kept    sim.Cause // of the write whose signal is held back,
+	holding bool      // while another message's progress is published
+	busy    sim.Duration
+	last    sim.Op // whom it worked for last
+	ring    *ring  // whose progress is about to be published
+	count   uint32
+	answer  *producer // who is about to be answered
 }
 
 type workerState uint8
@@ -49,6 +51,8 @@ const (
 	workerPosting    // the doorbell leaves at the event
 	workerReaping    // CQEs were taken that nobody is told of
 	workerPublishing // the progress counter or an answer leaves at the event
+	workerHolding    // a signal waits for its write's CQE
+	workerReleasing  // and has it at the event
 )
 
 type completion struct {
@@ -104,7 +108,7 @@ func (w *worker) notice(pos int) {
 	if lost && env.Find != nil {
 		env.Find(env.Eng.Now(), stage.Hazard{
 			Finding: stage.LostInterrupt, Grade: stage.Occurred, Node: w.path.node.Index, Queue: pos, Index: -1,
-			Cause: "it came between the thread's last look and the arming, which tells of later events only",
+			Cause: "an event came between the thread's last look and the arming, which tells of later ones only",
 		})
 	}
 	if !moved {
@@ -122,6 +126,10 @@ type cqe struct{ *worker }
 // Done is a CQE visible in the worker's CQ.
 func (q cqe) Done(upto uint32, c sim.Cause) {
 	q.cqes.push(completion{upto, c, q.path.env.Eng.Now()})
+	if q.state == workerHolding {
+		q.held()
+		return
+	}
 	q.notice(len(q.rings))
 }
 
@@ -158,7 +166,12 @@ func (a act) Handle(uint32) {
 		}
 		w.ringUp(head)
 		if w.apart {
-			w.signal(now)
+			if p.cfg.SignalHeld {
+				w.state = workerHolding
+				w.held()
+			} else {
+				w.signal(now)
+			}
 			return
 		}
 		if p.cfg.Pop {
@@ -168,6 +181,9 @@ func (a act) Handle(uint32) {
 				}
 			}
 		}
+	case workerReleasing:
+		w.signal(now)
+		return
 	case workerPublishing:
 		switch {
 		case w.answer != nil:
@@ -181,6 +197,12 @@ func (a act) Handle(uint32) {
 		default:
 			w.ring.Done(w.count, w.cause)
 		}
+	}
+	if w.holding {
+		w.holding, w.cause = false, w.kept
+		w.state = workerHolding
+		w.held()
+		return
 	}
 	w.look()
 }
@@ -446,7 +468,7 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 			sig.Opcode, sig.Inline = nic.FetchAdd, false
 		}
 		e.Land = nil
-		e.Signaled = p.cfg.SignalApart && p.cfg.SignaledEach
+		e.Signaled = p.cfg.SignalApart && (p.cfg.SignaledEach || p.cfg.SignalHeld)
 		w.qp.Post(e)
 		w.head = w.qp.Head()
 		if e.Signaled {
@@ -460,6 +482,39 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 	if signaled {
 		w.chains.push(chain{upto: w.qp.Head(), ring: r, count: r.taken})
 	}
+}
+
+// held takes the next CQE, if there is one, while a signal waits for its
+// write's: the worker polls the CQ and does nothing else.
+func (w *worker) held() {
+	if w.cqes.len() == 0 {
+		return
+	}
+	p, cfg := w.path, w.core.Config()
+	e := w.cqes.pop()
+	ch := w.chains.pop()
+	w.reaped = e.upto
+	t0, t1 := w.run(p.env.Eng.Now().Add(w.core.Within(cfg.PollEmpty.Mean())), w.core.Draw(cfg.Miss)+w.core.Draw(cfg.PollCQE))
+	k := p.kinds[stage.CPUPoll]
+	k.Wait = uint8(stage.CPUWait)
+	c := p.env.Rec.Span(e.cause, k, t0, t1, w.last)
+	w.last = c.Op
+	if int32(w.reaped-w.head) >= 0 {
+		w.cause = join(p.env.Rec, w.cause, c, p.kinds[stage.CPUPoll], p.env.Eng.Now())
+		w.state = workerReleasing
+		p.env.Eng.At(t1, w.h, 0)
+		return
+	}
+	if p.cfg.Pop || ch.ring == nil {
+		w.held()
+		return
+	}
+	_, t2 := w.run(t1, w.times(p.cfg.Rewrites, cfg.Rewrite)+w.core.Draw(cfg.Publish)) // of a message before
+	w.kept, w.holding = w.cause, true
+	w.cause = p.env.Rec.Span(c, p.kinds[stage.CPUPublish], t1, t2, 0)
+	w.ring, w.count = ch.ring, ch.count
+	w.state = workerPublishing
+	p.env.Eng.At(t2, w.h, 0)
 }
 
 // signal is the second call: the signal behind its write.
