@@ -105,13 +105,15 @@ func (c command) number(what string) (uint32, error) {
 	return c.get(numberField), nil
 }
 
-// queues says where a queue pair's parts lie in one registered block of memory.
+// queues says where a queue pair's parts lie in registered memory: both queues in
+// one block, the records in that or another.
 type queues struct {
-	umem, uarPage, pdn, eqn uint32
-	pageBits                int // log2 of the block's pages, at least 12
-	sq, cq                  int // offsets, on pages of the block
-	record, cqRecord        int
-	logWQEBBs, logCQEs      int
+	umem, recordUmem   uint32
+	uarPage, pdn, eqn  uint32
+	pageBits           int // log2 of the block's pages, at least 12
+	sq, cq             int // offsets, on pages of the block
+	record, cqRecord   int
+	logWQEBBs, logCQEs int
 }
 
 func (q *queues) createCQ() command {
@@ -120,7 +122,7 @@ func (q *queues) createCQ() command {
 	c.put(createCQ.umemValid, 1)
 	c.put64(createCQ.umemOffset, createCQ.umemOffsetLow, uint64(q.cq))
 	c.put(cqc.dbrUmemValid.in(cqContext), 1)
-	c.put(cqc.dbrUmemID.in(cqContext), q.umem)
+	c.put(cqc.dbrUmemID.in(cqContext), q.recordUmem)
 	c.put64(cqc.dbrAddr.in(cqContext), cqc.dbrAddrLow.in(cqContext), uint64(q.cqRecord))
 	c.put(cqc.logSize.in(cqContext), uint32(q.logCQEs))
 	c.put(cqc.uarPage.in(cqContext), q.uarPage)
@@ -144,7 +146,7 @@ func (q *queues) createQP(cqn uint32) command {
 	c.put(qpc.cqnSnd.in(qpContext), cqn)
 	c.put(qpc.cqnRcv.in(qpContext), cqn)
 	c.put(qpc.dbrUmemValid.in(qpContext), 1)
-	c.put(qpc.dbrUmemID.in(qpContext), q.umem)
+	c.put(qpc.dbrUmemID.in(qpContext), q.recordUmem)
 	c.put64(qpc.dbrAddr.in(qpContext), qpc.dbrAddrLow.in(qpContext), uint64(q.record))
 	return c
 }

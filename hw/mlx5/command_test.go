@@ -117,7 +117,7 @@ func TestCommandPut(t *testing.T) {
 
 // Two whole commands, by the bytes that differ from zero.
 func TestCommandBytes(t *testing.T) {
-	q := queues{umem: 0x11, uarPage: 0x22, pdn: 0x33, eqn: 0x44, pageBits: 16, sq: 0x10000, cq: 0x20000, record: 0x30008, cqRecord: 0x30040, logWQEBBs: 9, logCQEs: 7}
+	q := queues{umem: 0x11, recordUmem: 0x12, uarPage: 0x22, pdn: 0x33, eqn: 0x44, pageBits: 16, sq: 0x10000, cq: 0x20000, record: 0x30008, cqRecord: 0x30040, logWQEBBs: 9, logCQEs: 7}
 	r := route{port: 1, gidIndex: 3, ethernet: true, mtu: 5, qpn: 0x123456, psn: 0x654321, sendPSN: 0xabc, gid: [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 1}, mac: [6]byte{2, 3, 4, 5, 6, 7}, hopLimit: 64}
 	rtr, err := init2rtr(0x55, &r)
 	if err != nil {
@@ -133,8 +133,8 @@ func TestCommandBytes(t *testing.T) {
 		c    command
 		want string // offset:word of each word that is not zero
 	}{
-		{"create_cq", q.createCQ(), "00:04000000 10:02000000 14:00000011 1c:07000022 24:00000044 28:04000000 4c:00030040 54:00020000 58:00000011 5c:80000000"},
-		{"create_qp", q.createQP(0x66), "00:05000000 18:00001800 1c:00000033 20:00004800 24:00000022 2c:04000000 94:00000066 b4:00000066 bc:00030008 c4:03000000 e8:10000000 fc:00000011 104:00010000 108:00000011 10c:80000000"},
+		{"create_cq", q.createCQ(), "00:04000000 10:02000000 14:00000012 1c:07000022 24:00000044 28:04000000 4c:00030040 54:00020000 58:00000011 5c:80000000"},
+		{"create_qp", q.createQP(0x66), "00:05000000 18:00001800 1c:00000033 20:00004800 24:00000022 2c:04000000 94:00000066 b4:00000066 bc:00030008 c4:03000000 e8:10000000 fc:00000012 104:00010000 108:00000011 10c:80000000"},
 		{"rst2init", rst2init(0x55, &r), "00:05020000 08:00000055 18:00001800 54:00010000"},
 		{"init2rtr, RoCE", rtr, "00:05030000 08:00000055 20:be000000 2c:00123456 38:00030040 48:0000ffff 4c:0a000001 54:00010203 58:04050607 ac:0c654321"},
 		{"init2rtr, InfiniBand", ibRTR, "00:05030000 08:00000055 20:7e000000 2c:00000001 34:00000077 54:00020000 ac:0c000002"},
