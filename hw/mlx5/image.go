@@ -313,10 +313,10 @@ func (g *GPU) wait(kernel C.int, r *C.struct_gm_run, nic uint64, stop *C.uint32_
 	}
 }
 
-// within bounds how long the whole program may take: each message a multiple of
-// what a slow GPU needs.
+// within bounds how long the whole program may take: the budget on a slow clock,
+// and for each message a multiple of what a slow GPU needs.
 func (p *Program) within() time.Duration {
-	return p.Budget + time.Duration(p.N+p.Warmup)*200*time.Microsecond
+	return ticksPerNS*p.Budget + time.Duration(p.N+p.Warmup)*200*time.Microsecond
 }
 
 // ticksPerNS is at least what a GPU's clock counts in a nanosecond: it turns a
