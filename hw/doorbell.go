@@ -142,7 +142,7 @@ func (b *bench) doorbell(ctx context.Context, ref scenarios.PathRef, c *scenario
 	b.describe(e.Info())
 	b.once(name + ": " + strings.Join(e.How(), ", "))
 	for _, q := range c.Used() {
-		p.Params = append(p.Params, result.Param(q))
+		p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
 	}
 	d := doorbellRun{bench: b, ctx: ctx, e: e, p: &p}
 	if w.kind == "stream" {
