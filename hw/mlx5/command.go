@@ -52,9 +52,26 @@ var (
 		pmState, pd, mtu, logMsgMax, logSQSize, uarPage, logPageSize, remoteQPN, retryCount, rnrRetry, nextSendPSN, cqnSnd field
 		minRNRNak, nextRcvPSN, cqnRcv, dbrAddr, dbrAddrLow, rqType, dbrUmemValid, dbrUmemID                                field
 	}{
-		field{0x13, 2}, field{0x28, 24}, field{0x40, 3}, field{0x43, 5}, field{0x51, 4}, field{0x68, 24}, field{0xa3, 5}, field{0xa8, 24},
-		field{0x38d, 3}, field{0x390, 3}, field{0x3c8, 24}, field{0x3e8, 24},
-		field{0x4a3, 5}, field{0x4a8, 24}, field{0x4e8, 24}, field{0x500, 32}, field{0x520, 32}, field{0x565, 3}, field{0x683, 1}, field{0x720, 32},
+		field{0x13, 2},
+		field{0x28, 24},
+		field{0x40, 3},
+		field{0x43, 5},
+		field{0x51, 4},
+		field{0x68, 24},
+		field{0xa3, 5},
+		field{0xa8, 24},
+		field{0x38d, 3},
+		field{0x390, 3},
+		field{0x3c8, 24},
+		field{0x3e8, 24},
+		field{0x4a3, 5},
+		field{0x4a8, 24},
+		field{0x4e8, 24},
+		field{0x500, 32},
+		field{0x520, 32},
+		field{0x565, 3},
+		field{0x683, 1},
+		field{0x720, 32},
 	}
 
 	ads = struct{ grh, rlid, ackTimeout, srcAddrIndex, hopLimit, rgid, vhcaPort, rmacHigh, rmacLow field }{

@@ -83,8 +83,14 @@ func TestCommandFields(t *testing.T) {
 	}
 	// The low halves, and what that header calls reserved.
 	for _, tt := range []struct{ low, high field }{
-		{cqc.dbrAddrLow, cqc.dbrAddr}, {qpc.dbrAddrLow, qpc.dbrAddr}, {createCQ.umemOffsetLow, createCQ.umemOffset}, {createQP.umemOffsetLow, createQP.umemOffset},
-		{createCQ.umemID, createCQ.umemOffsetLow}, {createQP.umemID, createQP.umemOffsetLow}, {createCQ.umemValid, createCQ.umemID}, {createQP.umemValid, createQP.umemID},
+		{cqc.dbrAddrLow, cqc.dbrAddr},
+		{qpc.dbrAddrLow, qpc.dbrAddr},
+		{createCQ.umemOffsetLow, createCQ.umemOffset},
+		{createQP.umemOffsetLow, createQP.umemOffset},
+		{createCQ.umemID, createCQ.umemOffsetLow},
+		{createQP.umemID, createQP.umemOffsetLow},
+		{createCQ.umemValid, createCQ.umemID},
+		{createQP.umemValid, createQP.umemID},
 	} {
 		if tt.low.at != tt.high.at+32 {
 			t.Errorf("%+v is not behind %+v", tt.low, tt.high)

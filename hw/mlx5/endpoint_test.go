@@ -28,7 +28,8 @@ func TestOnFakeLibraries(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ refuse, want string }{
-		{"", ""}, {"uncached", ""},
+		{"", ""},
+		{"uncached", ""},
 		{"umem", "memory for queues: Operation not permitted"},
 		{"reg_mr", "Operation not permitted"},
 		{"uar", "page of doorbell registers: Operation not permitted"},
