@@ -3,6 +3,8 @@ package hw
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"gdisim/hw/cuda"
 	"gdisim/result"
@@ -11,33 +13,45 @@ import (
 	"gdisim/stage"
 )
 
-// gpuStep is how a workload kind runs on a GPU: a title as the simulator has it, and
-// what to run for its numbers.
+// gpuStep is how a workload kind runs on a GPU: what it is, and the experiment
+// whose samples are the metric.
 type gpuStep struct {
 	title  string
-	metric stage.Metric // of the experiment's samples
+	metric stage.Metric
 	e      cuda.Experiment
 }
+
+// maxSamples that a kernel keeps on its SM.
+const maxSamples = 4000
 
 // path fills a path at a point.
 func (g *gpu) path(ctx context.Context, c *scenarios.Config, p *result.Path) error {
 	n := min(c.Count("workload.iterations"), maxSamples)
-	var s gpuStep
-	var err error
-	switch kind := c.Enum("workload.kind"); {
-	case kind == "fence":
-		s = g.fence(c, n)
-	case scenarios.IsStep(kind):
-		err = fmt.Errorf("%w: a GPU runs no %s here yet", ErrNothingRuns, kind)
-	case c.Enum("path.protocol") == "gpu-doorbell":
-		return g.posts(ctx, c, p, n)
-	case c.Enum("path.protocol") == "cpu-proxy":
-		return g.proxied(ctx, c, p, n)
-	default:
-		err = fmt.Errorf("%w: protocol %s", ErrNothingRuns, c.Enum("path.protocol"))
+	kind := c.Enum("workload.kind")
+	if !scenarios.IsStep(kind) {
+		switch protocol := c.Enum("path.protocol"); protocol {
+		case "gpu-doorbell":
+			return g.posts(ctx, c, p, n)
+		case "cpu-proxy":
+			return g.proxied(ctx, c, p, n)
+		default:
+			return fmt.Errorf("%w: of protocol %s no part is without a NIC", ErrNothingRuns, protocol)
+		}
 	}
-	if err != nil {
-		return err
+	var s gpuStep
+	switch kind {
+	case "fence":
+		s = g.fence(c, n)
+	case "store", "load", "atomic":
+		s = g.access(c, kind, n)
+	case "poll":
+		s = g.poll(c, n)
+	case "flag-echo":
+		s = g.echo(c, n)
+	case "post":
+		return g.postStep(ctx, c, p, n)
+	default:
+		return fmt.Errorf("%w: no GPU shows %s", ErrNothingRuns, kind)
 	}
 	p.Workload = s.title
 	t, _, err := g.run(ctx, s.e)
@@ -49,9 +63,6 @@ func (g *gpu) path(ctx context.Context, c *scenarios.Config, p *result.Path) err
 	return nil
 }
 
-// maxSamples that a kernel keeps on its SM.
-const maxSamples = 4000
-
 func memory(c *scenarios.Config) cuda.Memory {
 	if c.Enum("workload.memory") == "host" {
 		return cuda.Host
@@ -59,37 +70,157 @@ func memory(c *scenarios.Config) cuda.Memory {
 	return cuda.GPU
 }
 
-func (g *gpu) fence(c *scenarios.Config, n int) gpuStep {
-	scope, stores := c.Enum("workload.scope"), c.Count("workload.stores")
-	e := cuda.Fence(scope, memory(c), stores, n, cuda.Quiet, 0)
-	e.Offset = g.offset(c)
-	return gpuStep{
-		title:  fmt.Sprintf("fence at %s scope after %d stores to %s memory", scope, stores, c.Enum("workload.memory")),
-		metric: stage.Latency, e: e,
+// half is where GPU memory of an experiment lies: in the half of the L2 that the
+// profile says.
+func (g *gpu) half(c *scenarios.Config, m cuda.Memory) int64 {
+	if m != cuda.GPU {
+		return 0
+	}
+	return g.place.Offset(c.Enum("hardware.gpu.placement"))
+}
+
+// beside is the traffic that the scenario wants beside a step.
+func (g *gpu) beside(c *scenarios.Config, e *cuda.Experiment) {
+	if !c.Has("workload.background.kind") {
+		return
+	}
+	for i, word := range cuda.Backgrounds {
+		if word == c.Enum("workload.background.kind") {
+			e.Background = cuda.Background(i)
+		}
+	}
+	if e.Background >= cuda.StoreHost {
+		e.CTAs = min(c.Count("workload.background.ctas"), g.d.SMs()-1)
+	}
+	if e.Background == cuda.StoreHost && e.CTAs > 1 {
+		e.N = min(e.N, 500) // each waits for megabytes
 	}
 }
 
-// offset of GPU memory in the half of the L2 that the profile says.
-func (g *gpu) offset(c *scenarios.Config) int64 {
-	return g.place.Offset(c.Enum("hardware.gpu.placement"))
+func (g *gpu) fence(c *scenarios.Config, n int) gpuStep {
+	scope, stores := c.Enum("workload.scope"), c.Count("workload.stores")
+	e := cuda.Fence(scope, memory(c), stores, n, cuda.Quiet, 0)
+	e.Offset = g.half(c, e.Memory)
+	g.beside(c, &e)
+	return gpuStep{fmt.Sprintf("fence at %s scope after %d stores to %s memory", scope, stores, c.Enum("workload.memory")), stage.Latency, e}
+}
+
+// access is one store, load or atomic at a time. A store has no end that its thread
+// sees: its time is that of one of many, back to back.
+func (g *gpu) access(c *scenarios.Config, kind string, n int) gpuStep {
+	e := cuda.Experiment{Kind: cuda.Samples, Memory: memory(c), N: n, Gap: 6000, Offset: g.half(c, memory(c))}
+	title := kind + ", " + c.Enum("workload.memory") + " memory"
+	switch kind {
+	case "store":
+		e.Count, e.Kernel = 64, "store_64"
+		switch b := c.Bytes("workload.bytes"); {
+		case b <= 4:
+			e.Kernel = "store_4"
+		case b <= 8:
+			e.Kernel = "store_8"
+		case b <= 16:
+			e.Kernel = "store_16"
+		}
+		title += ", 64 back to back"
+	case "load":
+		e.Kernel = "load_volatile"
+	default:
+		e.Kernel = "atomic_cas_system"
+		title += ", compare and swap"
+	}
+	g.beside(c, &e)
+	return gpuStep{title, stage.Latency, e}
+}
+
+func (g *gpu) poll(c *scenarios.Config, n int) gpuStep {
+	scope := "system"
+	if c.Enum("workload.scope") == "gpu" {
+		scope = "gpu"
+	}
+	blocks := min(c.Count("workload.initiators.ctas"), g.d.SMs())
+	e := cuda.Experiment{Kind: cuda.Polls, Kernel: "poll_" + scope, Memory: memory(c), Blocks: blocks, N: min(n, 200), Own: c.Enum("workload.line") == "own", Offset: g.half(c, memory(c))}
+	return gpuStep{fmt.Sprintf("%d CTAs poll, %s memory", blocks, c.Enum("workload.memory")), stage.Latency, e}
+}
+
+func (g *gpu) echo(c *scenarios.Config, n int) gpuStep {
+	fenced := c.Enum("workload.release") == "system"
+	title := "flags between GPU and CPU, the GPU asks"
+	e := cuda.Experiment{Kind: cuda.Ask, Kernel: "ask", N: n, Gap: 3000, Delay: time.Duration(c.Duration("workload.look_after") / sim.Nanosecond)}
+	if c.Enum("workload.from") == "cpu" {
+		title = "flags between GPU and CPU, the CPU asks"
+		e = cuda.Experiment{Kind: cuda.Answer, Kernel: "answer", N: n, How: cuda.ByStore}
+	} else {
+		g.beside(c, &e)
+	}
+	if fenced {
+		e.Kernel += "_fenced"
+		title += ", the GPU fences before its flag"
+	}
+	return gpuStep{title, stage.RTT, e}
+}
+
+// order is what a stack of the bare sequence puts before record and doorbell; the
+// error says why this program's kernels do not post as the path does.
+func order(c *scenarios.Config) (fence, kernel string, record, bare bool, err error) {
+	if post := c.Enum("path.post"); post != "bare" {
+		return "", "", false, false, fmt.Errorf("%w: the sequence of %s is not one of this program's kernels, which post as the bare path does", ErrNothingRuns, post)
+	}
+	fence = "none"
+	if c.Has("path.fence") {
+		fence = c.Enum("path.fence")
+	}
+	kernel, record = cuda.PostOrder(fence, c.Enum("path.record"))
+	bare = c.Enum("path.payload_in") == "register" && c.Count("path.steps.state_loads") == 0
+	return fence, kernel, record, bare, nil
+}
+
+// postStep measures posts that no NIC serves: the rate of all CTAs back to back,
+// and of one CTA the post by itself.
+func (g *gpu) postStep(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
+	fence, kernel, record, bare, err := order(c)
+	if err != nil {
+		return err
+	}
+	ctas, wqes := min(c.Count("workload.initiators.ctas"), g.d.SMs()), c.Count("workload.wqes_per_doorbell")
+	form, whose := "stream", "own queues"
+	if c.Enum("workload.queue") == "shared" {
+		form, whose = "shared", "one queue"
+		if kernel != "device" && kernel != "system" || wqes > 1 {
+			return fmt.Errorf("%w: on a shared queue this program posts one WQE a doorbell, with fence device or system", ErrNothingRuns)
+		}
+	}
+	p.Workload = fmt.Sprintf("%d CTAs post %d WQEs a doorbell, %s, no NIC; fence %s", ctas, wqes, whose, fence)
+	e := cuda.Experiment{Kind: cuda.Rate, Kernel: cuda.PostKernel(form, kernel, record, bare), Blocks: ctas, N: min(max(n, 200), 4000), Count: wqes, Offset: g.half(c, cuda.GPU)}
+	each, err := g.rates(ctx, e, 3)
+	if err != nil {
+		return err
+	}
+	p.Metrics = append(p.Metrics, result.Metric{Metric: stage.MessageRate, Value: 1e6 / float64(median(each).value)})
+	p.Measured = append(p.Measured, result.Measure("post-rate", "time per WQE of all CTAs, of each repetition", 0, each))
+	p.Cost = result.Cost{Messages: ctas * e.N * wqes, Doorbells: ctas * e.N, SMs: ctas}
+	if ctas > 1 || wqes > 1 || form == "shared" {
+		return nil
+	}
+	t, _, err := g.run(ctx, cuda.Experiment{Kind: cuda.Samples, Kernel: cuda.PostKernel("post", kernel, record, bare), N: n, Gap: 6000, Offset: e.Offset})
+	if err == nil {
+		addMetric(p, stage.Issue, t.Each)
+	}
+	return err
 }
 
 // posts measures what a GPU thread that rings the doorbell itself pays: the post,
 // after the acquire by which it has seen its last completion, and in a stream the
 // posts' rate.
 func (g *gpu) posts(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
-	if post := c.Enum("path.post"); post != "bare" {
-		return fmt.Errorf("%w: the sequence of %s is not one of this program's kernels, which post as the bare path does", ErrNothingRuns, post)
+	fence, kernel, record, _, err := order(c)
+	if err != nil {
+		return err
 	}
-	fence := "none"
-	if c.Has("path.fence") {
-		fence = c.Enum("path.fence")
-	}
-	order, record := cuda.PostOrder(fence, c.Enum("path.record"))
-	p.Workload = fmt.Sprintf("%s of 8 B inline as far as the doorbell, to a host page; fence %s", c.Enum("workload.kind"), fence)
-	if c.Enum("workload.kind") == "stream" {
+	kind := c.Enum("workload.kind")
+	p.Workload = fmt.Sprintf("%s of 8 B inline as far as the doorbell, to a host page; fence %s", kind, fence)
+	if kind == "stream" {
 		e := cuda.Experiment{
-			Kind: cuda.Rate, Kernel: cuda.PostKernel("stream", order, record), Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), N: n,
+			Kind: cuda.Rate, Kernel: cuda.PostKernel("stream", kernel, record, false), Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), N: n,
 			Count: c.Count("workload.wqes_per_doorbell"),
 		}
 		each, err := g.rates(ctx, e, 3)
@@ -100,17 +231,22 @@ func (g *gpu) posts(ctx context.Context, c *scenarios.Config, p *result.Path, n 
 		p.Measured = append(p.Measured, m)
 		return nil
 	}
-	post := cuda.Experiment{Kind: cuda.Samples, Kernel: cuda.PostKernel("post", order, record), N: n, Count: 1, Gap: 6000, Offset: g.offset(c)}
+	// What ends a plain wait leaves the L1 as it was.
+	acquires := 0
+	if !strings.HasPrefix(fence, "none") {
+		acquires = 1
+	}
+	post := cuda.Experiment{Kind: cuda.Samples, Kernel: cuda.PostKernel("post", kernel, record, false), N: n, Count: acquires, Gap: 6000, Offset: g.half(c, cuda.GPU)}
 	t, _, err := g.run(ctx, post)
 	if err != nil {
 		return err
 	}
 	addMetric(p, stage.Issue, t.Each)
 	p.Cost = result.Cost{Messages: len(t.Each), Doorbells: len(t.Each), SMs: 1}
-	if order == "none" {
+	if kernel == "none" {
 		return nil
 	}
-	post.Kernel = cuda.PostKernel("post", "none", false)
+	post.Kernel = cuda.PostKernel("post", "none", false, false)
 	plain, _, err := g.run(ctx, post)
 	if err != nil {
 		return err
@@ -119,7 +255,7 @@ func (g *gpu) posts(ctx context.Context, c *scenarios.Config, p *result.Path, n 
 	b := result.Breakdown{Metric: stage.Issue, Total: whole.value, MeanTotal: mean(t.Each)}
 	if d := whole.minus(rest); d.clear() {
 		b.Stages = append(b.Stages,
-			result.StageTime{Stage: stage.GPUFence, Lane: stage.GPUFence.Lane(), Time: d.value, Mean: d.value, N: 1, Method: "median with the fences less the median of the same post without", Spread: d.spread},
+			result.StageTime{Stage: stage.GPUFence, Lane: stage.GPUFence.Lane(), Time: d.value, Mean: d.value, N: 1, Method: "median with the fences and the record less the median of the same post without", Spread: d.spread},
 			result.StageTime{Stage: stage.Unresolved, Time: whole.value - d.value, Mean: b.MeanTotal - d.value, N: 1, Method: "the rest of the post", Spread: d.spread})
 		p.Breakdowns = append(p.Breakdowns, b)
 	}
@@ -131,22 +267,30 @@ func mean(each []sim.Duration) sim.Duration {
 	return m.Mean
 }
 
+// waits are the words for how a proxy's thread waits that a thread here can do.
+var waits = map[string]int{"poll": cuda.WaitPoll, "poll-yield": cuda.WaitYield, "sleep-poll": cuda.WaitSleep1us, "interrupt": cuda.WaitEventfd}
+
 // proxied measures a proxy path as far as the proxy: a descriptor's way to the
 // thread and its completion's way back, with a doorbell that nobody hears.
 func (g *gpu) proxied(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
 	e := cuda.Experiment{
-		Kind: cuda.Proxy, Kernel: "ring_lanes", Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), Proxies: c.Count("host.proxy.threads"), N: n, Window: 1, Gap: 2000,
-		Competing: c.Count("host.competing.threads"),
+		Kind: cuda.Proxy, Kernel: "ring_lanes", Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), Proxies: min(c.Count("host.proxy.threads"), 8), Window: 1, Gap: 2000,
+		Competing: min(c.Count("host.competing.threads"), 4),
 	}
-	if w := c.Enum("host.proxy.wait"); w == "interrupt" || w == "auto" && c.Enum("path.proxy.wait") == "interrupt" {
-		e.Wait = cuda.WaitEventfd
+	word := c.Enum("host.proxy.wait")
+	if word == "auto" {
+		word = c.Enum("path.proxy.wait")
 	}
-	e.N = max(min(n, 60_000/e.Blocks), 1)
+	wait, ok := waits[word]
+	if !ok || wait == cuda.WaitEventfd && e.Blocks > 1 {
+		return fmt.Errorf("%w: no thread of this program waits for %d rings by %s", ErrNothingRuns, e.Blocks, word)
+	}
+	e.Wait, e.N = wait, max(min(n, 60_000/e.Blocks), 1)
 	t, off, err := g.run(ctx, e)
 	if err != nil {
 		return err
 	}
-	p.Workload = fmt.Sprintf("%s as far as the proxy thread and back, 64 B descriptor by four lanes, %d blocks, %d proxies", c.Enum("workload.kind"), e.Blocks, e.Proxies)
+	p.Workload = fmt.Sprintf("%s as far as the proxy thread and back, 64 B descriptor by four lanes, %d blocks, %d proxies that wait by %s", c.Enum("workload.kind"), e.Blocks, e.Proxies, word)
 	p.Measured = append(p.Measured, result.Measure("proxy-round-trip", "a GPU thread's descriptor to the proxy, its doorbell to memory, its completion word back to the GPU thread", off, t.Each))
 	p.Cost = result.Cost{Messages: len(t.Each), CPUCores: float64(e.Proxies), SMs: e.Blocks}
 	return nil

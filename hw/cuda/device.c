@@ -299,7 +299,7 @@ static int outlasted(struct x *x)
 static int queues(struct x *x, int blocks, CUdeviceptr *at)
 {
 	struct gd_queue *q = calloc(GD_QUEUES, sizeof *q);
-	uint32_t payload[2] = {0x55667788, 0x11223344};
+	uint32_t payload[2] = {GD_PAYLOAD_0, GD_PAYLOAD_1};
 	if (!q)
 		return fail(x, GD_E_MEMORY, "no memory for the queues");
 	*at = blocks == 1 ? x->p->big + x->e->offset : x->p->queues;
@@ -340,7 +340,7 @@ static int posted(struct x *x, int blocks, uint64_t each)
 		}
 		for (uint64_t i = each > GD_DEPTH ? each - GD_DEPTH : 0; i < each; i++) {
 			uint32_t *s = w + (i & (GD_DEPTH - 1)) * 16;
-			if (s[0] != be32(((uint32_t)i & 0xffff) << 8 | 8) || s[1] != be32((0x100u + b) << 8 | 3) || s[6] != 0x12345678 || s[9] != 0x55667788 || s[10] != 0x11223344)
+			if (s[0] != be32(((uint32_t)i & 0xffff) << 8 | 8) || s[1] != be32((0x100u + b) << 8 | 3) || s[6] != 0x12345678 || s[9] != GD_PAYLOAD_0 || s[10] != GD_PAYLOAD_1)
 				x->e->wrong++;
 		}
 		uint64_t db = *(volatile uint64_t *)(x->d->words + AT_DOORBELL + (size_t)b * 128);

@@ -385,15 +385,46 @@ KERNEL(ring_lanes) { ring_body<LANES>(a); }
 
 INLINE u32 be32(u32 v) { u32 r; asm("prmt.b32 %0, %1, 0, 0x0123;" : "=r"(r) : "r"(v)); return r; }
 
-// The WQE of an RDMA write with 8 inline bytes: control, remote address, inline
-// header; the payload is copied word by word from GPU memory.
-INLINE void wqe(const gd_queue *q, u64 index)
+// view is how a thread gets at a queue: BARE, everything it needs is in registers; else
+// the fields are behind a pointer and are fetched where they are used, as a
+// compiler must behind a fence.
+template <int BARE> struct view {
+	gd_queue *q;
+	u64 wqes, record, doorbell, raddr;
+	u32 mask, number, rkey;
+};
+template <int BARE> INLINE view<BARE> open(gd_queue *q)
 {
-	u64 base = load<WEAK>((u64)&q->wqes), raddr = load<WEAK>((u64)&q->raddr), src = load<WEAK>((u64)&q->payload);
-	u32 mask = load32_weak((u64)&q->mask), number = load32_weak((u64)&q->number), rkey = load32_weak((u64)&q->rkey);
+	view<BARE> v;
+	v.q = q;
+	if (BARE) {
+		v.wqes = q->wqes;
+		v.record = q->record;
+		v.doorbell = q->doorbell;
+		v.raddr = q->raddr;
+		v.mask = q->mask;
+		v.number = q->number;
+		v.rkey = q->rkey;
+	}
+	return v;
+}
+#define FIELD(v, name) (BARE ? (v).name : load<WEAK>((u64) & (v).q->name))
+#define FIELD32(v, name) (BARE ? (v).name : load32_weak((u64) & (v).q->name))
+
+// The WQE of an RDMA write with 8 inline bytes: control, remote address, inline
+// header; unless BARE, the payload is copied word by word from GPU memory.
+template <int BARE> INLINE void wqe(const view<BARE> &v, u64 index)
+{
+	u64 base = FIELD(v, wqes), raddr = FIELD(v, raddr);
+	u32 mask = FIELD32(v, mask), number = FIELD32(v, number), rkey = FIELD32(v, rkey);
 	u64 w = base + ((index & mask) << 6);
 	store16_weak(w, be32(((u32)index & 0xffff) << 8 | 8), be32(number << 8 | 3), 8u << 24, 0);
 	store16_weak(w + 16, be32((u32)(raddr >> 32)), be32((u32)raddr), rkey, 0);
+	if (BARE) {
+		store16_weak(w + 32, be32(8u | 0x80000000u), GD_PAYLOAD_0, GD_PAYLOAD_1, 0);
+		return;
+	}
+	u64 src = load<WEAK>((u64)&v.q->payload);
 	store32(w + 32, be32(8u | 0x80000000u));
 #pragma unroll 1
 	for (u32 k = 0; k < 2; k++) {
@@ -406,48 +437,65 @@ INLINE void wqe(const gd_queue *q, u64 index)
 // a full fence at GPU scope; a release store at system scope; a full fence there.
 enum { O_NONE, O_GPU, O_DEVICE, O_SYSTEM_RELEASE, O_SYSTEM };
 
-// Whether a record is written, and with that order before it.
-enum { NO_RECORD, ORDERED, PLAIN };
-
-// ring announces everything below index. Fields are fetched where they are used, as
-// a compiler must behind a fence.
-template <int O, int RECORD> INLINE void ring(gd_queue *q, u64 index)
+template <int O> INLINE void order()
 {
-	if (RECORD) {
-		if (O == O_DEVICE && RECORD == ORDERED) fence<GPU>();
-		if (O == O_SYSTEM && RECORD == ORDERED) fence<SYSTEM>();
-		u64 record = load<WEAK>((u64)&q->record);
-		u32 v = be32((u32)index & 0xffff);
-		if (O == O_GPU && RECORD == ORDERED) release32_gpu(record, v);
-		else if (O == O_SYSTEM_RELEASE && RECORD == ORDERED) release32_sys(record, v);
-		else store32(record, v);
-	}
 	if (O == O_DEVICE) fence<GPU>();
 	if (O == O_SYSTEM) fence<SYSTEM>();
-	u64 doorbell = load<WEAK>((u64)&q->doorbell);
-	u32 number = load32_weak((u64)&q->number);
-	u64 v = (u64)be32(number << 8) << 32 | be32(((u32)index & 0xffff) << 8);
-	if (O == O_GPU) release_gpu(doorbell, v);
-	else if (O == O_SYSTEM_RELEASE) release_sys(doorbell, v);
-	else store(doorbell, v);
+}
+
+template <int O, int BARE> INLINE void record(const view<BARE> &v, u64 index)
+{
+	u64 at = FIELD(v, record);
+	u32 value = be32((u32)index & 0xffff);
+	if (O == O_GPU) release32_gpu(at, value);
+	else if (O == O_SYSTEM_RELEASE) release32_sys(at, value);
+	else store32(at, value);
+}
+
+template <int O, int BARE> INLINE void doorbell(const view<BARE> &v, u64 index)
+{
+	u64 at = FIELD(v, doorbell);
+	u32 number = FIELD32(v, number);
+	u64 value = (u64)be32(number << 8) << 32 | be32(((u32)index & 0xffff) << 8);
+	if (O == O_GPU) release_gpu(at, value);
+	else if (O == O_SYSTEM_RELEASE) release_sys(at, value);
+	else store(at, value);
+}
+
+// ring announces everything below index.
+template <int O, int RECORD, int BARE> INLINE void ring(const view<BARE> &v, u64 index)
+{
+	if (RECORD) {
+		order<O>();
+		record<O, BARE>(v, index);
+	}
+	order<O>();
+	doorbell<O, BARE>(v, index);
+}
+
+// next and advance are the queue's index, a word of GPU memory unless BARE.
+template <int BARE> INLINE u64 next(const view<BARE> &v, u64 index) { return BARE ? index : load<WEAK>((u64)&v.q->producer); }
+template <int BARE> INLINE void advance(const view<BARE> &v, u64 index)
+{
+	if (!BARE) asm volatile("st.global.u64 [%0], %1;" ::"l"((u64)&v.q->producer), "l"(index) : "memory");
 }
 
 // Posts by themselves: a rest before each, and before that, where count is not 0,
 // the acquire with which a thread has seen the completion of the last.
-template <int O, int RECORD> INLINE void post_body(const gd_args &a)
+template <int O, int RECORD, int BARE> INLINE void post_body(const gd_args &a)
 {
 	__shared__ u32 row[GD_ROW];
 	run x = begin(a);
-	gd_queue *q = (gd_queue *)a.queue;
+	view<BARE> v = open<BARE>((gd_queue *)a.queue);
 	u32 i;
 	for (i = 0; i < a.n && !over(x, i, 32); i++) {
 		if (a.count) acquire();
 		rest(a.gap);
 		i64 t0 = clk();
-		u64 index = load<WEAK>((u64)&q->producer);
-		wqe(q, index);
-		ring<O, RECORD>(q, index + 1);
-		asm volatile("st.global.u64 [%0], %1;" ::"l"((u64)&q->producer), "l"(index + 1) : "memory");
+		u64 index = next(v, i);
+		wqe(v, index);
+		ring<O, RECORD, BARE>(v, index + 1);
+		advance(v, index + 1);
 		row[i] = (u32)(clk() - t0);
 	}
 	finish(x);
@@ -455,50 +503,61 @@ template <int O, int RECORD> INLINE void post_body(const gd_args &a)
 }
 
 // Posts as fast as they go, each block to a queue of its own, count WQEs a doorbell.
-template <int O, int RECORD> INLINE void stream_body(const gd_args &a)
+template <int O, int RECORD, int BARE> INLINE void stream_body(const gd_args &a)
 {
 	run x = begin(a);
-	gd_queue *q = (gd_queue *)a.queue + block();
+	view<BARE> v = open<BARE>((gd_queue *)a.queue + block());
+	u64 index = 0;
 	for (u32 i = 0; i < a.n && !over(x, i, 256); i++) {
-		u64 index = load<WEAK>((u64)&q->producer);
-		for (u32 k = 0; k < a.count; k++, index++) wqe(q, index);
-		ring<O, RECORD>(q, index);
-		asm volatile("st.global.u64 [%0], %1;" ::"l"((u64)&q->producer), "l"(index) : "memory");
+		index = next(v, index);
+		for (u32 k = 0; k < a.count; k++, index++) wqe(v, index);
+		ring<O, RECORD, BARE>(v, index);
+		advance(v, index);
 	}
 	fence<SYSTEM>();
 	finish(x);
 }
 
-// All blocks post to one queue: a slot by an atomic, then the doorbell in the order
-// of the slots.
-template <int O> INLINE void shared_body(const gd_args &a)
+// All blocks post to one queue: a slot by an atomic, the fence that makes the WQE
+// visible, then record and doorbell in the order of the slots.
+template <int O, int RECORD, int BARE> INLINE void shared_body(const gd_args &a)
 {
 	run x = begin(a);
-	gd_queue *q = (gd_queue *)a.queue;
+	view<BARE> v = open<BARE>((gd_queue *)a.queue);
 	for (u32 i = 0; i < a.n && !over(x, i, 256); i++) {
 		u64 slot;
-		asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(slot) : "l"((u64)&q->reserved) : "memory");
-		wqe(q, slot);
-		fence<GPU>();
+		asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(slot) : "l"((u64)&v.q->reserved) : "memory");
+		wqe(v, slot);
+		order<O>();
 		// The turn is the slot's when it has come; later turns cannot pass it.
-		await<ACQUIRE_GPU>(x, (u64)&q->turn, slot);
+		await<ACQUIRE_GPU>(x, (u64)&v.q->turn, slot);
 		if (x.bad) break;
-		ring<O, PLAIN>(q, slot + 1);
-		release_gpu((u64)&q->turn, slot + 1);
+		if (RECORD) {
+			record<O, BARE>(v, slot + 1);
+			order<O>();
+		}
+		doorbell<O, BARE>(v, slot + 1);
+		release_gpu((u64)&v.q->turn, slot + 1);
 	}
 	finish(x);
 }
-#define POST(name, O)                                                                                                  \
-	KERNEL(post_##name) { post_body<O, NO_RECORD>(a); }                                                                    \
-	KERNEL(post_##name##_record) { post_body<O, ORDERED>(a); }                                                           \
-	KERNEL(stream_##name) { stream_body<O, NO_RECORD>(a); }                                                                \
-	KERNEL(stream_##name##_record) { stream_body<O, ORDERED>(a); }                                                       \
-	KERNEL(shared_##name) { shared_body<O>(a); }
-POST(none, O_NONE)
-POST(gpu, O_GPU)
-POST(device, O_DEVICE)
-POST(system_release, O_SYSTEM_RELEASE)
-POST(system, O_SYSTEM)
+#define FORMS(kind, name, O)                                                                                           \
+	KERNEL(kind##_##name) { kind##_body<O, 0, 0>(a); }                                                             \
+	KERNEL(kind##_##name##_record) { kind##_body<O, 1, 0>(a); }                                                    \
+	KERNEL(kind##_##name##_bare) { kind##_body<O, 0, 1>(a); }                                                      \
+	KERNEL(kind##_##name##_record_bare) { kind##_body<O, 1, 1>(a); }
+FORMS(post, none, O_NONE)
+FORMS(post, gpu, O_GPU)
+FORMS(post, device, O_DEVICE)
+FORMS(post, system_release, O_SYSTEM_RELEASE)
+FORMS(post, system, O_SYSTEM)
+FORMS(stream, none, O_NONE)
+FORMS(stream, gpu, O_GPU)
+FORMS(stream, device, O_DEVICE)
+FORMS(stream, system_release, O_SYSTEM_RELEASE)
+FORMS(stream, system, O_SYSTEM)
+FORMS(shared, device, O_DEVICE)
+FORMS(shared, system, O_SYSTEM)
 
 // ---- what launch, notice and background need --------------------------------
 

@@ -13,6 +13,8 @@ enum {
 	GD_DEPTH = 256,	 // WQEs of a send queue, 64 B each
 	GD_BATCH = 16,	 // polls between two clock reads
 	GD_QUEUES = 160, // send queues, rings and reports that are laid out
+	GD_PAYLOAD_0 = 0x55667788, // what every WQE carries
+	GD_PAYLOAD_1 = 0x11223344,
 };
 
 // Why a block ended early; 0: it did not.

@@ -43,11 +43,15 @@ var Orders = []struct {
 	{"system-no-record", "system", false},
 }
 
-// PostKernel names the kernel that posts in that order: prefix post or stream.
-func PostKernel(prefix, order string, record bool) string {
+// PostKernel names the kernel that posts in that order: prefix post, stream or
+// shared. bare: everything but the queue itself is in registers.
+func PostKernel(prefix, order string, record, bare bool) string {
 	k := prefix + "_" + order
-	if record && prefix != "shared" {
+	if record {
 		k += "_record"
+	}
+	if bare {
+		k += "_bare"
 	}
 	return k
 }
@@ -253,20 +257,26 @@ func matrix(sms, n int) []Row {
 				name += ".warm"
 			}
 			add(name, "WQE of an 8 B inline write, record, doorbell to a host page, with that order; no NIC. After an acquire, as a completion leaves it (warm: without)",
-				Experiment{Kind: Samples, Kernel: PostKernel("post", o.Kernel, o.Record), N: n, Count: after, Gap: rest})
+				Experiment{Kind: Samples, Kernel: PostKernel("post", o.Kernel, o.Record, false), N: n, Count: after, Gap: rest})
 		}
 		for _, b := range []int{1, 2, 8, 32, sms} {
 			for _, w := range []int{1, 8, 32} {
 				if w > 1 && b != 1 && b != sms {
 					continue
 				}
-				add(fmt.Sprintf("post-rate.%s.%d-queues.%d-wqes", o.Word, b, w), "posts back to back, a queue for each block, so many WQEs a doorbell: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("stream", o.Kernel, o.Record), Blocks: b, N: max(n/w, 50), Count: w}).Repeat = 3
+				add(fmt.Sprintf("post-rate.%s.%d-queues.%d-wqes", o.Word, b, w), "posts back to back, a queue for each block, so many WQEs a doorbell: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("stream", o.Kernel, o.Record, false), Blocks: b, N: max(n/w, 50), Count: w}).Repeat = 3
 			}
+		}
+	}
+	for _, o := range Orders {
+		add("post."+o.Word+".bare", "the same with everything in registers but the queue itself", Experiment{Kind: Samples, Kernel: PostKernel("post", o.Kernel, o.Record, true), N: n, Gap: rest})
+		for _, b := range []int{1, sms} {
+			add(fmt.Sprintf("post-rate.%s.%d-queues.bare", o.Word, b), "posts back to back with everything in registers: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("stream", o.Kernel, o.Record, true), Blocks: b, N: n, Count: 1}).Repeat = 3
 		}
 	}
 	for _, o := range []string{"device", "system"} {
 		for _, b := range []int{1, 2, 8, 32, sms} {
-			add(fmt.Sprintf("post-rate.%s.shared.%d-blocks", o, b), "all blocks post to one queue and ring in the order of their slots: time per WQE of all", Experiment{Kind: Rate, Kernel: "shared_" + o, Blocks: b, N: max(4*n/(3+b), 20), Count: 1}).Repeat = 3
+			add(fmt.Sprintf("post-rate.%s.shared.%d-blocks", o, b), "all blocks post to one queue and ring in the order of their slots: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("shared", o, true, true), Blocks: b, N: max(4*n/(3+b), 20), Count: 1}).Repeat = 3
 		}
 	}
 
