@@ -72,8 +72,14 @@ type Fit struct {
 	Scenario, Hardware                   string
 }
 
-// Run calibrates the hardware of a scenario against results of it.
-func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Options) (*Fit, error) {
+// Set is a scenario with results of it.
+type Set struct {
+	Scenario *scenarios.Scenario
+	Results  []*result.Result
+}
+
+// Run calibrates the hardware that all scenarios name against results of each.
+func Run(ctx context.Context, sets []Set, o Options) (*Fit, error) {
 	if o.Bootstrap <= 0 {
 		o.Bootstrap = 400
 	}
@@ -86,7 +92,15 @@ func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Opti
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	f := &Fit{Scenario: s.Name, Hardware: s.Hardware}
+	var names []string
+	var rs []*result.Result
+	for _, set := range sets {
+		if first := sets[0].Scenario; set.Scenario.Hardware != first.Hardware {
+			return nil, fmt.Errorf("%s is of hardware %s, %s of %s: one profile is fitted at a time", first.Name, first.Hardware, set.Scenario.Name, set.Scenario.Hardware)
+		}
+		names, rs = append(names, set.Scenario.Name), append(rs, set.Results...)
+	}
+	f := &Fit{Scenario: strings.Join(names, ", "), Hardware: sets[0].Scenario.Hardware}
 	for i, r := range rs {
 		if r.Emulated != "" {
 			if !o.AllowEmulated {
@@ -101,12 +115,12 @@ func Run(ctx context.Context, s *scenarios.Scenario, rs []*result.Result, o Opti
 			return nil, fmt.Errorf("%q is no parameter of the hardware (hardware.KEY, see gdisim explain)", key)
 		}
 	}
-	m, err := newModel(ctx, s, o)
+	m, err := newModel(ctx, sets, o)
 	if err != nil {
 		return nil, err
 	}
 	taken := f.host(m, rs, o)
-	if err := f.fit(m, rs, taken); err != nil {
+	if err := f.fit(m, taken); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(f.Params, func(a, b Param) int {
@@ -165,27 +179,32 @@ func (p *param) text(scale float64) string {
 // model is the simulator as a function of parameters.
 type model struct {
 	ctx     context.Context
-	s       *scenarios.Scenario
+	sets    []Set
 	o       Options
 	params  map[string]*param
 	runs    int
-	shorten []string // --set of every trial
-	plain   bool     // no row is a stage: trials need not record them
+	shorten [][]string // --set of every trial, of each scenario
+	plain   bool       // no row is a stage: trials need not record them
 }
 
-func newModel(ctx context.Context, s *scenarios.Scenario, o Options) (*model, error) {
-	m := &model{ctx: ctx, s: s, o: o, params: map[string]*param{}}
-	c := s.Config(0, 0)
-	if n := c.Count("workload.iterations"); n > o.Iterations {
-		m.shorten = append(m.shorten, fmt.Sprintf("workload.iterations=%d", o.Iterations))
-	}
-	if n := c.Count("workload.warmup"); n > o.Iterations/4 {
-		m.shorten = append(m.shorten, fmt.Sprintf("workload.warmup=%d", o.Iterations/4))
-	}
+func newModel(ctx context.Context, sets []Set, o Options) (*model, error) {
+	m := &model{ctx: ctx, sets: sets, o: o, params: map[string]*param{}}
+	c := sets[0].Scenario.Config(0, 0)
 	swept := map[string]bool{}
-	for _, pt := range s.Points() {
-		for _, at := range pt.At {
-			swept[at.Key] = true
+	for _, set := range sets {
+		var shorten []string
+		c := set.Scenario.Config(0, 0)
+		if n := c.Count("workload.iterations"); n > o.Iterations {
+			shorten = append(shorten, fmt.Sprintf("workload.iterations=%d", o.Iterations))
+		}
+		if n := c.Count("workload.warmup"); n > o.Iterations/4 {
+			shorten = append(shorten, fmt.Sprintf("workload.warmup=%d", o.Iterations/4))
+		}
+		m.shorten = append(m.shorten, shorten)
+		for _, pt := range set.Scenario.Points() {
+			for _, at := range pt.At {
+				swept[at.Key] = true
+			}
 		}
 	}
 	for _, fd := range scenarios.Fields() {
@@ -213,16 +232,25 @@ func newModel(ctx context.Context, s *scenarios.Scenario, o Options) (*model, er
 	return m, nil
 }
 
-// simulate runs the scenario with parameters scaled.
+// simulate runs the scenarios with parameters scaled; the result has the points
+// of each behind those of the one before.
 func (m *model) simulate(scales map[string]float64) (*result.Result, error) {
-	t := *m.s
-	sets := slices.Clone(m.shorten)
-	for _, key := range slices.Sorted(maps.Keys(scales)) {
-		sets = append(sets, key+"="+m.params[key].text(scales[key]))
-	}
-	if err := t.Apply(sets); err != nil {
-		return nil, err
+	var all result.Result
+	for i, set := range m.sets {
+		t := *set.Scenario
+		sets := slices.Clone(m.shorten[i])
+		for _, key := range slices.Sorted(maps.Keys(scales)) {
+			sets = append(sets, key+"="+m.params[key].text(scales[key]))
+		}
+		if err := t.Apply(sets); err != nil {
+			return nil, err
+		}
+		r, err := m.o.Simulate(m.ctx, &t, testbed.Options{Breakdown: !m.plain})
+		if err != nil {
+			return nil, err
+		}
+		all.Points = append(all.Points, r.Points...)
 	}
 	m.runs++
-	return m.o.Simulate(m.ctx, &t, testbed.Options{Breakdown: !m.plain})
+	return &all, nil
 }

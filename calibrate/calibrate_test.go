@@ -98,7 +98,7 @@ func remembered() func(context.Context, *scenarios.Scenario, testbed.Options) (*
 func TestRecovers(t *testing.T) {
 	truth := map[string]float64{"hardware.nic.tx": 1.25, "hardware.nic.ack": 0.7, "hardware.cpu.flush": 2}
 	s := load(t)
-	m, err := newModel(t.Context(), s, Options{Iterations: 40})
+	m, err := newModel(t.Context(), []Set{{Scenario: s}}, Options{Iterations: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRecovers(t *testing.T) {
 			defer func() { <-limit }()
 			o := o
 			o.Seed = uint64(seed)
-			f, err := Run(t.Context(), s, []*result.Result{noisy(clean, uint64(seed), 0.01)}, o)
+			f, err := Run(t.Context(), []Set{{s, []*result.Result{noisy(clean, uint64(seed), 0.01)}}}, o)
 			if err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 				return
@@ -154,7 +154,7 @@ func TestRecovers(t *testing.T) {
 
 func TestExactRecovery(t *testing.T) {
 	s := load(t)
-	f, err := Run(t.Context(), s, []*result.Result{simulate(t, "hardware.nic.ack=500ns")}, Options{Fit: []string{"hardware.nic.ack"}})
+	f, err := Run(t.Context(), []Set{{s, []*result.Result{simulate(t, "hardware.nic.ack=500ns")}}}, Options{Fit: []string{"hardware.nic.ack"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestExactRecovery(t *testing.T) {
 
 func TestIdentifies(t *testing.T) {
 	s := load(t)
-	f, err := Run(t.Context(), s, []*result.Result{simulate(t)}, Options{Fit: []string{"hardware.nic.tx", "hardware.nic.rx", "hardware.fabric.cable", "hardware.nic.tx_message", "hardware.pcie.mesh_latency"}})
+	f, err := Run(t.Context(), []Set{{s, []*result.Result{simulate(t)}}}, Options{Fit: []string{"hardware.nic.tx", "hardware.nic.rx", "hardware.fabric.cable", "hardware.nic.tx_message", "hardware.pcie.mesh_latency"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +211,10 @@ func TestRefuses(t *testing.T) {
 	s := load(t)
 	r := simulate(t)
 	r.Emulated = "soft-RoCE (rxe0)"
-	if _, err := Run(t.Context(), s, []*result.Result{r}, Options{}); !errors.Is(err, ErrEmulated) {
+	if _, err := Run(t.Context(), []Set{{s, []*result.Result{r}}}, Options{}); !errors.Is(err, ErrEmulated) {
 		t.Errorf("emulated: %v", err)
 	}
-	f, err := Run(t.Context(), s, []*result.Result{r}, Options{AllowEmulated: true, Fit: []string{"hardware.nic.ack"}})
+	f, err := Run(t.Context(), []Set{{s, []*result.Result{r}}}, Options{AllowEmulated: true, Fit: []string{"hardware.nic.ack"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("does not say that it is emulated:\n%s", b)
 		}
 	}
-	if _, err := Run(t.Context(), s, []*result.Result{simulate(t)}, Options{Fit: []string{"hardware.nic.nothing"}}); err == nil {
+	if _, err := Run(t.Context(), []Set{{s, []*result.Result{simulate(t)}}}, Options{Fit: []string{"hardware.nic.nothing"}}); err == nil {
 		t.Error("an unknown parameter was accepted")
 	}
 }
@@ -270,7 +270,7 @@ func TestProfileLoads(t *testing.T) {
 	host := &result.Result{Backend: "hw", Name: "host", Measured: []result.Measured{
 		result.Measure("line.cross-core", "", 0, []sim.Duration{80 * sim.Nanosecond, 90 * sim.Nanosecond, 90 * sim.Nanosecond, 100 * sim.Nanosecond}),
 	}}
-	f, err := Run(t.Context(), s, []*result.Result{simulate(t, "hardware.nic.ack=500ns"), host}, Options{Fit: []string{"hardware.nic.ack", "hardware.cpu.miss"}})
+	f, err := Run(t.Context(), []Set{{s, []*result.Result{simulate(t, "hardware.nic.ack=500ns"), host}}}, Options{Fit: []string{"hardware.nic.ack", "hardware.cpu.miss"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestProfileLoads(t *testing.T) {
 }
 
 func TestNothing(t *testing.T) {
-	f, err := Run(t.Context(), load(t), nil, Options{Fit: []string{"hardware.nic.ack"}})
+	f, err := Run(t.Context(), []Set{{load(t), nil}}, Options{Fit: []string{"hardware.nic.ack"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,18 +319,61 @@ func TestNothing(t *testing.T) {
 }
 
 func TestBounded(t *testing.T) {
-	m, err := newModel(t.Context(), load(t), Options{Iterations: 40})
+	m, err := newModel(t.Context(), []Set{{Scenario: load(t)}}, Options{Iterations: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A measurement that no allowed value explains ends at the bound, and says so.
 	s := load(t)
 	r := simulate(t, "hardware.nic.ack=20us")
-	f, err := Run(t.Context(), s, []*result.Result{r}, Options{Fit: []string{"hardware.nic.ack"}})
+	f, err := Run(t.Context(), []Set{{s, []*result.Result{r}}}, Options{Fit: []string{"hardware.nic.ack"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := f.Params[0]; !p.AtBound || p.Scale > highest || p.Scale < highest*0.99 || p.Why == "" {
 		t.Errorf("%+v (prior %s)", p, m.params["hardware.nic.ack"].text(1))
+	}
+}
+
+// Two scenarios, each of which tells one parameter, tell both together; a rate is a
+// number as good as a time.
+func TestSeveralScenarios(t *testing.T) {
+	text := func(name, workload string) *scenarios.Scenario {
+		s, err := scenarios.Parse(name+".yaml", []byte("gdisim: v1\nname: "+name+"\nhardware: h200-vm\nworkload: "+workload+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	var sets []Set
+	for _, s := range []*scenarios.Scenario{
+		text("system", "{kind: fence, scope: system, stores: 0, iterations: 40}"), text("gpu", "{kind: fence, scope: gpu, stores: 0, iterations: 40}"),
+	} {
+		truth := *s
+		if err := truth.Apply([]string{"hardware.gpu.fence.release_system=600ns", "hardware.gpu.fence.idle=300cy"}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := testbed.Run(t.Context(), &truth, testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, Set{s, []*result.Result{r, r, r}})
+	}
+	f, err := Run(t.Context(), sets, Options{Fit: []string{"hardware.gpu.fence.release_system", "hardware.gpu.fence.idle"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Scenario != "system, gpu" || len(f.Rows) != 6 || !strings.HasPrefix(f.Rows[5].What, "gpu fence latency") {
+		t.Errorf("%q, rows %+v", f.Scenario, f.Rows)
+	}
+	want := map[string]float64{"hardware.gpu.fence.release_system": 600. / 475, "hardware.gpu.fence.idle": 300. / 184}
+	for _, p := range f.Params {
+		if !p.Fitted || math.Abs(p.Scale/want[p.Key]-1) > 0.001 {
+			t.Errorf("%+v", p)
+		}
+	}
+	other := load(t)
+	if _, err := Run(t.Context(), append(sets, Set{other, nil}), Options{}); err == nil || !strings.Contains(err.Error(), "one profile is fitted at a time") {
+		t.Errorf("%v", err)
 	}
 }

@@ -36,19 +36,30 @@ const (
 )
 
 // fit finds the parameters that the rows identify, and their values.
-func (f *Fit) fit(m *model, rs []*result.Result, taken map[string]bool) error {
+func (f *Fit) fit(m *model, taken map[string]bool) error {
 	base, err := m.simulate(nil)
 	if err != nil {
 		return err
 	}
-	for _, r := range rs {
-		got, notices := rows(r, base)
-		f.Rows = append(f.Rows, got...)
-		for _, n := range notices {
-			if !slices.Contains(f.Notices, n) {
-				f.Notices = append(f.Notices, n)
+	first := 0
+	for _, set := range m.sets {
+		of := result.Result{Points: base.Points[first:][:len(set.Scenario.Points())]}
+		for _, r := range set.Results {
+			got, notices := rows(r, &of)
+			for _, row := range got {
+				row.point += first
+				if len(m.sets) > 1 {
+					row.What = set.Scenario.Name + " " + row.What
+				}
+				f.Rows = append(f.Rows, row)
+			}
+			for _, n := range notices {
+				if !slices.Contains(f.Notices, n) {
+					f.Notices = append(f.Notices, n)
+				}
 			}
 		}
+		first += len(of.Points)
 	}
 	m.plain = !slices.ContainsFunc(f.Rows, func(r Row) bool { return r.name.Stage != stage.None })
 	for i := range f.Rows {

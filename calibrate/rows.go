@@ -81,6 +81,15 @@ func rows(r, of *result.Result) ([]Row, []string) {
 	return out, notices
 }
 
+// perMessage is the time of one message at a rate in millions a second: a rate is
+// fitted as a time, since times add up.
+func perMessage(rate float64) sim.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	return sim.Duration(math.Round(float64(sim.Microsecond) / rate))
+}
+
 // medianSigma is the standard deviation of a median, from the order statistics
 // around it.
 func medianSigma(n int, quantiles []sim.Duration) sim.Duration {
@@ -108,6 +117,9 @@ func (r *Row) of(s *result.Result) (sim.Duration, bool) {
 	v, err := p.Get(r.name)
 	if err != nil || p.Err != "" {
 		return 0, false
+	}
+	if r.name.Metric == stage.MessageRate {
+		return perMessage(v.Number), v.Number > 0
 	}
 	if r.with != stage.None {
 		n := r.name

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdisim/calibrate"
-	"gdisim/result"
 )
 
 func newCalibrate(b backend) *cobra.Command {
@@ -21,12 +20,13 @@ func newCalibrate(b backend) *cobra.Command {
 	var quiet bool
 	var o calibrate.Options
 	cmd := &cobra.Command{
-		Use:   "calibrate FILE RESULT...",
-		Short: "Fit the hardware's profile to results of a scenario",
+		Use:   "calibrate FILE RESULT... [FILE RESULT...]...",
+		Short: "Fit the hardware's profile to results of a scenario, or of several",
 		Long: `Find which parameters of the scenario's hardware the results identify, fit those,
 and write a profile with -o that includes the old one: value, interval and source
 of each. RESULT is what "gdisim hw FILE --format json" or "gdisim import" wrote.
-Parameters that the results do not tell are named, and stay at their prior.
+Parameters that the results do not tell are named, and stay at their prior. Several
+scenarios of one hardware, each with its results behind it, are fitted together.
 
 Times of a software device (soft-RoCE) are refused, unless --allow-emulated, which
 the profile then says.`,
@@ -44,35 +44,42 @@ the profile then says.`,
 			if err != nil {
 				return err
 			}
-			s, err := load(args[0])
-			if err != nil {
-				return err
-			}
-			if err := s.Apply(sets); err != nil {
-				return err
-			}
-			var rs []*result.Result
-			for _, arg := range args[1:] {
-				if strings.HasSuffix(arg, ".yaml") {
-					return fmt.Errorf("%s: want a result, such as hw --format json writes, not a scenario", arg)
+			var of []calibrate.Set
+			for i, arg := range args {
+				if name := arg; strings.HasSuffix(name, ".yaml") || strings.HasPrefix(name, "example:") || i == 0 {
+					s, err := load(name)
+					if err != nil {
+						return err
+					}
+					if err := s.Apply(sets); err != nil {
+						return err
+					}
+					of = append(of, calibrate.Set{Scenario: s})
+					continue
 				}
+				set := &of[len(of)-1]
 				r, err := resultOf(cmd, b, arg)
 				if err != nil {
 					return err
 				}
-				if r, err = bound(r, s); err != nil {
+				if r, err = bound(r, set.Scenario); err != nil {
 					return err
 				}
-				if len(r.Points) > 0 && r.Digest != s.Digest {
+				if len(r.Points) > 0 && r.Digest != set.Scenario.Digest {
 					say(cmd.ErrOrStderr(), "gdisim: %s is of another scenario text; points with the same keys are used\n", arg)
 				}
-				rs = append(rs, r)
+				set.Results = append(set.Results, r)
+			}
+			for _, set := range of {
+				if len(set.Results) == 0 {
+					return fmt.Errorf("%s: a scenario needs at least one result behind it", set.Scenario.File)
+				}
 			}
 			if !quiet {
 				o.Progress = func(line string) { say(cmd.ErrOrStderr(), "gdisim: %s\n", line) }
 			}
 			o.Simulate = b
-			f, err := calibrate.Run(cmd.Context(), s, rs, o)
+			f, err := calibrate.Run(cmd.Context(), of, o)
 			switch {
 			case errors.Is(err, calibrate.ErrEmulated):
 				return &failure{fmt.Errorf("%w (--allow-emulated fits them all the same, and says so)", err)}
@@ -86,7 +93,7 @@ the profile then says.`,
 				return &failure{err}
 			}
 			if out != "" {
-				if err := writeProfile(cmd, f, s.File, out); err != nil {
+				if err := writeProfile(cmd, f, of[0].Scenario.File, out); err != nil {
 					return err
 				}
 			}
