@@ -53,7 +53,7 @@ func TestCalibrateCommand(t *testing.T) {
 		stderr     string
 	}{
 		{"one argument", "calibrate c.yaml", 2, "needs a scenario and at least one result"},
-		{"a scenario as a result", "calibrate c.yaml d.yaml", 2, "want a result"},
+		{"a scenario as a result", "calibrate c.yaml d.yaml", 2, "c.yaml: a scenario needs at least one result behind it"},
 		{"unknown parameter", "calibrate c.yaml r.json --fit hardware.nic.x", 2, "no parameter of the hardware"},
 		{"emulated", "calibrate c.yaml soft.json", 1, "--allow-emulated"},
 		{"format", "calibrate c.yaml r.json --format csv", 2, "unknown --format"},
