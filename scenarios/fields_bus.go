@@ -1,15 +1,17 @@
 package scenarios
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // busFields are the keys of steps on the PCIe tree, and what they cost.
 var busFields = []Field{
-	{Key: "workload.op", Kind: Enum, Enum: []string{"read", "write", "write-read", "read-write", "store", "load", "register", "unregister", "pin", "map", "unmap", "unpin"}, Kinds: []string{"dma", "mmio", "register"}, Text: "what the step does: dma reads, writes, reads what it has just written, or reads and writes side by side; mmio stores or loads; register registers or unregisters, or makes one of the calls on GPU memory that are part of that", Used: "testbed"},
+	{Key: "workload.op", Kind: Enum, Enum: words(ops), Kinds: slices.Sorted(maps.Keys(ops)), Text: "what the step does: dma reads, writes, reads what it has just written, or reads and writes side by side; mmio stores or loads; register registers or unregisters, or makes one of the calls on GPU memory that are part of that", Used: "testbed"},
 	{Key: "workload.window", Kind: Bytes, Optional: true, Min: "64B", Max: "64GiB", Kinds: slices.Concat(messageKinds, []string{"dma"}), Text: "dma: memory that the transfers are spread over at random; messages: buffer of a queue that they walk through", Used: "testbed"},
 	{Key: "workload.cache", Kind: Enum, Enum: []string{"warm", "cold"}, Default: "warm", Kinds: []string{"dma"}, Text: "whether the lines are in the last-level cache (host memory)", Used: "testbed"},
 	{Key: "workload.to", Kind: Enum, Enum: []string{"gpu-bar", "nic"}, Default: "gpu-bar", Kinds: []string{"mmio"}, Text: "whose memory the cores store to or load from", Used: "testbed"},
 	{Key: "workload.cores", Kind: Count, Default: "1", Min: "1", Max: "1024", Kinds: []string{"mmio"}, Text: "CPU cores that do it at the same time", Used: "testbed"},
-	{Key: "workload.by", Kind: Enum, Enum: []string{"nic", "gpu", "dma-buf"}, Default: "nic", Kinds: []string{"register"}, Text: "for whom memory is registered: the NIC; a CPU that maps GPU memory (GDRCopy); the NIC, by a handle of memory that the GPU's driver has pinned", Used: "testbed"},
 	{Key: "workload.reuse", Kind: Enum, Enum: []string{"per-operation", "pool"}, Default: "per-operation", Kinds: []string{"register"}, Text: "pool: the memory was registered before and is only looked up", Used: "testbed"},
 	{Key: "workload.page", Kind: Bytes, Default: "4KiB", Min: "4KiB", Max: "1GiB", Pow2: true, Kinds: slices.Concat(messageKinds, []string{"register"}), Text: "page of the host memory that is registered", Used: "testbed"},
 	{Key: "workload.registration", Kind: Enum, Enum: []string{"pool", "per-operation", "on-demand"}, Default: "pool", Text: "whether buffers are registered once, by each operation of a CPU thread that initiates, or not at all: the NIC then faults on the first touch of a page", Used: "testbed"},

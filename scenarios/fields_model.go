@@ -93,6 +93,8 @@ var modelFields = []Field{
 	{Key: "hardware.nic.context.install", Kind: Duration, Default: "0ns", Dist: true, Text: "from a miss's data until the state can be used", Used: "model/nic"},
 	{Key: "hardware.nic.context.reads", Kind: Count, Default: "1", Min: "1", Text: "misses of received packets that are served at a time", Used: "model/nic"},
 	{Key: "hardware.nic.payload.relaxed_ordering", Kind: Bool, Default: "false", Text: "payload writes carry the relaxed-ordering attribute, as of a memory region registered so", Used: "model/nic"},
+	{Key: "hardware.nic.signal.relaxed_ordering", Kind: Bool, Default: "false", Text: "what writes flags does too, as where flags share the data's memory region", Used: "model/nic"},
+	{Key: "hardware.nic.atomics", Kind: Enum, Enum: []string{"rmw", "pcie"}, Default: "rmw", Text: "how the NIC does an atomic: reads, and writes what it made of that; or asks the root complex (its time is that of rmw in either case)", Used: "testbed"},
 	{Key: "hardware.nic.pcie.egress", Kind: Duration, Dist: true, Text: "DMA engine until a request is on the link", Used: "model/pcie"},
 	{Key: "hardware.nic.pcie.write", Kind: Duration, Dist: true, Text: "doorbell from the link until the NIC has decoded it", Used: "model/pcie"},
 	{Key: "hardware.nic.pcie.return", Kind: Duration, Dist: true, Text: "completion from the link until the DMA engine has the data", Used: "model/pcie"},

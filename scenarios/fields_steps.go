@@ -27,14 +27,22 @@ var (
 // ways are the words of workload.by, which each kind has of its own; the first is
 // the default.
 var ways = map[string][]string{
-	"wake": {"futex", "eventfd", "epoll", "condvar", "pipe", "yield", "nanosleep"},
+	"register": {"nic", "gpu", "dma-buf"},
+	"wake":     {"futex", "eventfd", "epoll", "condvar", "pipe", "yield", "nanosleep"},
 }
 
-// allWays are the words of all kinds.
-func allWays() []string {
+// ops are the words of workload.op, likewise, and none is a default.
+var ops = map[string][]string{
+	"dma":      {"read", "write", "write-read", "read-write"},
+	"mmio":     {"store", "load"},
+	"register": {"register", "unregister", "pin", "map", "unmap", "unpin"},
+}
+
+// words are those of all kinds.
+func words(of map[string][]string) []string {
 	var out []string
-	for _, kind := range slices.Sorted(maps.Keys(ways)) {
-		for _, w := range ways[kind] {
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		for _, w := range of[kind] {
 			if !slices.Contains(out, w) {
 				out = append(out, w)
 			}
@@ -47,7 +55,7 @@ func allWays() []string {
 var stepFields = []Field{
 	{Key: "workload.scope", Kind: Enum, Enum: []string{"block", "gpu", "system"}, Default: "system", Kinds: []string{"fence", "poll"}, Text: "reach of the fence, or of the poller's loads (gpu or system)", Used: "model/gpu"},
 	{Key: "workload.pause", Kind: Duration, Default: "2us", Max: "1s", Dist: true, Kinds: stepKinds, Text: "from the end of one step until its initiator begins the next", Used: "workload"},
-	{Key: "workload.by", Kind: Enum, Optional: true, Enum: allWays(), Kinds: slices.Sorted(maps.Keys(ways)), Text: "how the step is done, in words of its kind; absent: by the first that the kind has (wake: futex)", Used: "testbed"},
+	{Key: "workload.by", Kind: Enum, Optional: true, Enum: words(ways), Kinds: slices.Sorted(maps.Keys(ways)), Text: "how the step is done, or for whom, in words of its kind; absent: by the first that the kind has (wake: futex; register: nic, beside gpu for a CPU that maps GPU memory, as GDRCopy does, and dma-buf for memory that the GPU's driver has pinned)", Used: "testbed"},
 	{Key: "workload.asleep", Kind: Duration, Default: "100us", Max: "10s", Kinds: []string{"wake"}, Text: "how long the thread has slept when it is woken, or how long its nanosleep asks for", Used: "testbed"},
 	{Key: "workload.cpu", Kind: Enum, Enum: []string{"same", "other"}, Default: "other", Kinds: []string{"wake"}, Text: "where the waker runs: on the sleeper's core, or another", Used: "testbed"},
 	{Key: "workload.stores", Kind: Count, Default: "0", Max: "4096", Kinds: []string{"fence"}, Text: "stores of 8 bytes that the thread issues before the fence, each to a line of its own", Used: "model/gpu"},

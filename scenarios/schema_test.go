@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,10 +128,20 @@ func workloadWith(t *testing.T, f *Field, text string) (kind, section string) {
 	if f.Key == "workload.background.kind" && slices.Contains(backgroundKinds, text) {
 		kind = loadedKinds[0]
 	}
+	own := map[string]map[string][]string{"workload.by": ways, "workload.op": ops} // words of a kind's own
+	for _, k := range slices.Sorted(maps.Keys(own[f.Key])) {
+		if slices.Contains(own[f.Key][k], text) {
+			kind = k
+			break
+		}
+	}
 	keys := map[string]string{"workload.kind": kind, f.Key: text}
 	for _, key := range missing("workload", func(key string) bool { return keys[key] != "" }) {
 		if m := fieldTable().byKey[key]; m.usedBy(kind) {
 			keys[key] = sample(t, m)
+			if of := own[key]; of != nil {
+				keys[key] = of[kind][0]
+			}
 		}
 	}
 	if strings.HasPrefix(f.Key, "workload.background.") && keys["workload.background.kind"] == "" {

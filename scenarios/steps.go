@@ -65,13 +65,8 @@ func (r *reader) unused() {
 		report(r.document, r.workload[key], key)
 	}
 	r.backgrounds(kinds)
-	if n := r.workload["workload.by"]; n != nil {
-		for _, k := range kinds {
-			if w := ways[k]; w != nil && !slices.Contains(w, n.Value) && slices.Contains(allWays(), n.Value) {
-				r.problem(n, "workload.by", strings.Join(w, ", "), "%q is no way of kind %s", n.Value, k)
-			}
-		}
-	}
+	r.ofKind("workload.by", "way", ways, kinds)
+	r.ofKind("workload.op", "operation", ops, kinds)
 	for _, a := range r.s.axes {
 		report(r.document, &yaml.Node{Line: a.line, Column: a.col}, a.field.Key)
 	}
@@ -126,6 +121,19 @@ func (r *reader) backgrounds(kinds []string) {
 			d := *r.document
 			d.file, d.at = "--set", false
 			check(&d, nil, v)
+		}
+	}
+}
+
+// ofKind reports a word that other kinds of step know, and not this one.
+func (r *reader) ofKind(key, what string, of map[string][]string, kinds []string) {
+	n := r.workload[key]
+	if n == nil {
+		return
+	}
+	for _, k := range kinds {
+		if w := of[k]; w != nil && !slices.Contains(w, n.Value) && slices.Contains(words(of), n.Value) {
+			r.problem(n, key, strings.Join(w, ", "), "%q is no %s of kind %s", n.Value, what, k)
 		}
 	}
 }

@@ -139,3 +139,58 @@ func TestDMAWorkload(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkBulk is how much payload of 1 MiB messages a second of CPU carries,
+// each TLP in the counters.
+func BenchmarkBulk(b *testing.B) {
+	const messages = 500
+	s := scene{hardware: "pcie.mps: 256B", paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 1MiB, outstanding: 8, iterations: 500, warmup: 20}"}
+	b.SetBytes(messages << 20)
+	for b.Loop() {
+		run(b, s, testbed.Options{Workers: 1})
+	}
+}
+
+// TestFlitNotice: a link that nothing has been held against says so, once.
+func TestFlitNotice(t *testing.T) {
+	for link, want := range map[string]int{"32GT/s x16": 0, "64GT/s x16": 1} {
+		res := run(t, scene{hardware: "pcie.nic_link: " + link, paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B, iterations: 3, warmup: 1}"}, testbed.Options{Workers: 1})
+		n := 0
+		for _, s := range res.Notices {
+			if strings.Contains(s, "flit") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d notices of flits, want %d: %q", link, n, want, res.Notices)
+		}
+	}
+}
+
+// TestFlagBeforeData: whose attribute lets whom pass.
+func TestFlagBeforeData(t *testing.T) {
+	const data, flag = "nic.payload.relaxed_ordering: true", "nic.signal.relaxed_ordering: true"
+	for _, tt := range []struct {
+		hardware, path, workload string
+		want                     bool
+	}{
+		{"", "mini-gda", "{kind: put-signal, bytes: 1KiB", false},
+		{data, "mini-gda", "{kind: put-signal, bytes: 1KiB", false}, // the flag is strictly ordered
+		{data + "\n" + flag, "mini-gda", "{kind: put-signal, bytes: 1KiB", true},
+		{data + "\n" + flag + "\npcie.relaxed_ordering: false", "mini-gda", "{kind: put-signal, bytes: 1KiB", false},
+		{data + "\n" + flag, "{name: a, stack: mini-gda, set: {signal: atomic}}", "{kind: put-signal, bytes: 1KiB", false},
+		{data + "\n" + flag + "\nnic.atomics: pcie", "{name: a, stack: mini-gda, set: {signal: atomic}}", "{kind: put-signal, bytes: 1KiB", true},
+		{data, "mini-gda", "{kind: put, bytes: 256B", false}, // one TLP
+		{data, "mini-gda", "{kind: put, bytes: 257B", true},
+		{data, "{name: i, stack: verbs-cpu, set: {notify: immediate}}", "{kind: ping-pong, bytes: 4KiB", false},
+	} {
+		p := paths(t, scene{hardware: "gpu.warp: 32\n" + tt.hardware, paths: []string{tt.path}, workload: tt.workload + ", iterations: 3, warmup: 1}"})[0]
+		got := false
+		for _, f := range p.Findings {
+			got = got || f.Finding == stage.FlagBeforeData
+		}
+		if got != tt.want {
+			t.Errorf("%s %s with %q: flag-before-data %v, want %v", tt.path, tt.workload, tt.hardware, got, tt.want)
+		}
+	}
+}

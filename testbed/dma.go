@@ -80,11 +80,6 @@ func dmaConfig(c *scenarios.Config) nic.DMAConfig {
 	return cfg
 }
 
-// relaxed reports whether payload writes carry the relaxed-ordering attribute.
-func relaxed(c *scenarios.Config) bool {
-	return c.Bool("hardware.nic.payload.relaxed_ordering") && c.Bool("hardware.pcie.relaxed_ordering")
-}
-
 // Begin starts an operation at a random place.
 func (d *dma) Begin(c sim.Cause, done sim.Sink, arg uint32) {
 	a := d.access

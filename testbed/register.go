@@ -55,6 +55,9 @@ func (r registration) gpu(call string, bytes int64) sim.Delay {
 // (GDRCopy); or a dma-buf handle, which the GPU's driver has pinned already.
 func (r registration) calls(op, by string, gpu bool, bytes, page int64) ([]sim.Delay, error) {
 	release := op == "unregister"
+	if gpu {
+		page = r.c.Bytes("hardware.registration.gpu.granule")
+	}
 	nic := r.host(bytes, page, release)
 	switch {
 	case by == "gpu" && !gpu:
@@ -101,7 +104,10 @@ type register struct {
 
 func (b *bench) register() (*step, error) {
 	c := b.cfg
-	op, by, gpu, n := c.Enum("workload.op"), c.Enum("workload.by"), c.Enum("workload.memory") == "gpu", c.Bytes("workload.bytes")
+	op, by, gpu, n := c.Enum("workload.op"), "nic", c.Enum("workload.memory") == "gpu", c.Bytes("workload.bytes")
+	if c.Has("workload.by") {
+		by = c.Enum("workload.by")
+	}
 	calls, err := registration{c}.calls(op, by, gpu, n, c.Bytes("workload.page"))
 	if err != nil {
 		return nil, err

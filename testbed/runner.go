@@ -473,6 +473,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	find := &findings{}
 	m.env.Find = find.add
 	m.nics[0].Find = find.add
+	r.flagged(p, find)
 	fwd, err := r.side(m, p, 0, 1)
 	if err != nil {
 		return err

@@ -60,8 +60,7 @@ type Shape struct {
 	Flags  Flags // Fence or SmallFence
 }
 
-// WQEBBs is how many basic blocks of 64 B its WQE occupies.
-func (s Shape) WQEBBs() int {
+func (s Shape) wqebbs() int {
 	w := WQE{}
 	if s.Inline {
 		w.Inline = make([]byte, s.Bytes)
@@ -103,7 +102,7 @@ func (p *Program) check(depth, cqes int) error {
 	}
 	big := 0
 	for _, s := range p.Shapes {
-		big = max(big, s.WQEBBs())
+		big = max(big, s.wqebbs())
 		switch {
 		case s.Op != RDMAWrite && s.Op != RDMAWriteImm:
 			bad("opcode %#x, want an RDMA write", uint8(s.Op))

@@ -40,6 +40,7 @@ type Config struct {
 	OnDemand    bool  // payload in host memory is not pinned: the first touch of a page is a fault
 	PageFault   sim.Delay
 	Relaxed     bool // payload writes carry the relaxed-ordering attribute
+	RelaxedFlag bool // writes of flags do
 	Context     Context
 	Retry       Retry
 }
@@ -64,6 +65,7 @@ type WQE struct {
 	Remote   pcie.Unit // memory it is written to (or read from) at the peer
 	Visible  sim.Time  // when the NIC may see its bytes in the send queue
 	Cause    sim.Cause
+	Flag     bool     // it announces what came before it
 	Imm      bool     // an immediate: the receiver's CPU gets a CQE, and Land is told of that
 	Land     sim.Sink // told when the last byte is visible at the peer; may be nil
 	LandArg  uint32

@@ -26,5 +26,9 @@ func (q *QP) place(bytes int64) uint64 {
 func (n *NIC) place(m *message, to pcie.Unit, p *packet, done sim.Sink, pk uint32) {
 	at := m.wqe.addr + uint64(m.placed)
 	m.placed += p.bytes
-	n.reach(pcie.Access{From: pcie.NIC, To: to, Write: true, Bytes: p.bytes, Addr: at, Relaxed: n.cfg.Relaxed}, p.cause, n.kind.deliver, done, pk)
+	relaxed := n.cfg.Relaxed
+	if m.wqe.Flag {
+		relaxed = n.cfg.RelaxedFlag
+	}
+	n.reach(pcie.Access{From: pcie.NIC, To: to, Write: true, Bytes: p.bytes, Addr: at, Relaxed: relaxed}, p.cause, n.kind.deliver, done, pk)
 }

@@ -376,7 +376,7 @@ func (t *poster) fill() {
 		w.Opcode = nic.RDMARead
 	}
 	sig := w
-	sig.Inline, sig.Bytes = true, 8
+	sig.Inline, sig.Bytes, sig.Flag = true, 8, true
 	if m.Signal == SignalAtomic {
 		sig.Opcode, sig.Inline = nic.FetchAdd, false
 	}

@@ -288,7 +288,7 @@ func (t *verbsThread) enqueue(at sim.Time) {
 			w.Land = nil
 			t.qp.Post(w)
 			w = e
-			w.Bytes, w.Inline = 8, true
+			w.Bytes, w.Inline, w.Flag = 8, true, true
 			if p.msg.Signal == SignalAtomic {
 				w.Opcode, w.Inline = nic.FetchAdd, false
 			}

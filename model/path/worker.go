@@ -463,7 +463,7 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 	e := w.wqe(c, d)
 	if p.perMessage() == 2 && !d.plain {
 		sig := e
-		sig.Bytes, sig.Inline, sig.Signaled = 8, true, signaled
+		sig.Bytes, sig.Inline, sig.Signaled, sig.Flag = 8, true, signaled, true
 		if p.msg.Signal == SignalAtomic {
 			sig.Opcode, sig.Inline = nic.FetchAdd, false
 		}

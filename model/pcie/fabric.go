@@ -408,8 +408,8 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	over := tail.Add(extra)
 	if !f.mayPass(t) {
 		over = max(over, p.done[t.class])
-		p.done[t.class] = over
 	}
+	p.done[t.class] = max(over, p.done[t.class])
 	t.cause = f.rec.Span(t.cause, t.kind, tail, over, 0)
 	f.eng.At(over, f.arrive, id)
 }

@@ -51,8 +51,8 @@ func (f *Fabric) meetRoot(t *txn, head, tail sim.Time) (sim.Time, sim.Time) {
 	if !t.relaxed {
 		head, tail = max(head, r.posted[0]), max(tail, r.posted[1])
 	}
-	if t.write && !t.relaxed {
-		r.posted = [2]sim.Time{head, tail}
+	if t.write { // whether a later one may pass is the later one's attribute
+		r.posted = [2]sim.Time{max(head, r.posted[0]), max(tail, r.posted[1])}
 	}
 	return head, tail
 }

@@ -193,6 +193,30 @@ func TestOrderedWrites(t *testing.T) {
 	}
 }
 
+// TestRelaxedKeepsOthersOrder: a relaxed write may pass those before it; an
+// ordered one behind it may not pass it, whatever either takes in the target.
+func TestRelaxedKeepsOthersOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := config(pcie.PHB)
+		c.Units[pcie.Host] = pcie.Timing{Write: sim.Exponential(500 * ns)}
+		c.IOMMU = pcie.IOMMU{Page: 4096, Entries: 2, Hit: fixed(5), Walk: sim.Exponential(300 * ns), Interval: 20 * ns}
+		n := rapid.IntRange(2, 40).Draw(t, "writes")
+		relaxed := rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "relaxed")
+		pages := rapid.SliceOfN(rapid.Uint64Range(0, 5), n, n).Draw(t, "pages")
+		got, _ := ends(t, c, n, func(i int) pcie.Access {
+			return pcie.Access{From: pcie.NIC, To: pcie.Host, Write: true, Bytes: 64, Addr: pages[i] * 4096, Relaxed: relaxed[i]}
+		})
+		for i := range n {
+			for j := range i {
+				later := pcie.TLP{Kind: pcie.PostedWrite, Relaxed: relaxed[i]}
+				if got[i] < got[j] && !pcie.MayPass(later, pcie.TLP{Kind: pcie.PostedWrite, Relaxed: relaxed[j]}) {
+					t.Fatalf("write %d was seen at %v, before write %d at %v", i, got[i], j, got[j])
+				}
+			}
+		}
+	})
+}
+
 func TestColdAndFar(t *testing.T) {
 	c := config(pcie.PIX)
 	c.ColdRead = fixed(45)
