@@ -375,6 +375,7 @@ func (f *Fabric) cross(id uint32, p *pipe, route []hop) {
 	before := p.tail[q]
 	p.head[q], p.tail[q] = head, tail
 	if route[t.at-1].root && t.class != completion && f.root.works {
+		before = max(before, f.port(t.from).posted[1])
 		head, tail = f.meetRoot(t, head, tail)
 	}
 	t.tail = tail

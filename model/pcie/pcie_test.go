@@ -362,12 +362,21 @@ func TestRandomTraffic(t *testing.T) {
 			c.LinkLatency, c.SwitchLatency, c.RootLatency = sim.Uniform(0, 900*ns), sim.Exponential(200*ns), sim.Exponential(100*ns)
 			c.Units[pcie.NIC].Egress, c.Units[pcie.GPU].Egress = sim.Exponential(100*ns), sim.Exponential(300*ns)
 		}
+		c.Redirect, c.HostFar = rapid.Bool().Draw(t, "redirect"), c.Class != pcie.SYS && rapid.Bool().Draw(t, "far")
+		if rapid.Bool().Draw(t, "ordered") {
+			c.OrderedWrite = sim.Duration(rapid.Int64Range(1, 50).Draw(t, "gap between ordered")) * ns
+		}
+		if rapid.Bool().Draw(t, "translated") {
+			c.IOMMU = pcie.IOMMU{Page: 4096, Entries: rapid.IntRange(1, 8).Draw(t, "entries"), Hit: fixed(4), Walk: sim.Exponential(300 * ns), Interval: 50 * ns}
+			c.IOMMU.ATC = rapid.IntRange(0, 4).Draw(t, "atc")
+		}
 		eng, f := build(t, c)
 
 		type issued struct {
 			write    bool
 			from, to pcie.Unit
 			bytes    int64
+			addr     uint64
 			at, end  sim.Time
 			arrived  sim.Time // at the target
 			ended    int
@@ -387,11 +396,7 @@ func TestRandomTraffic(t *testing.T) {
 		})
 		start := eng.Register(at(func(i uint32) {
 			o := &ops[i]
-			if o.write {
-				f.Write(o.from, o.to, o.bytes, sim.Cause{}, sim.Kind{}, over, i)
-			} else {
-				f.Read(o.from, o.to, o.bytes, sim.Cause{}, sim.Kind{}, over, i)
-			}
+			f.Submit(pcie.Access{From: o.from, To: o.to, Write: o.write, Bytes: o.bytes, Addr: o.addr}, sim.Cause{}, sim.Kind{}, over, i)
 		}))
 		out, in := map[pcie.Unit]int64{}, map[pcie.Unit]int64{}
 		for i := range ops {
@@ -400,6 +405,7 @@ func TestRandomTraffic(t *testing.T) {
 			pair := rapid.SampledFrom([][2]int{{0, 1}, {0, 2}, {1, 0}, {1, 2}, {3, 0}, {3, 1}}).Draw(t, "pair")
 			o.from, o.to = units[pair[0]], units[pair[1]]
 			o.bytes = rapid.Int64Range(1, 9000).Draw(t, "bytes")
+			o.addr = rapid.Uint64Range(0, 1<<16).Draw(t, "address")
 			when = when.Add(sim.Duration(rapid.Int64Range(0, 300).Draw(t, "gap")) * ns)
 			o.at = when
 			eng.At(when, start, uint32(i))

@@ -4,14 +4,26 @@ import "gdisim/sim"
 
 // root is the root complex: what it does to devices' requests.
 type root struct {
-	works   bool // else nothing below is looked at
-	iotlb   *tlb
-	atc     [units]*tlb
-	walker  sim.Server
-	last    sim.Time // when the last ordered write passed
-	posted  [2]sim.Time
-	Walks   int
-	Ordered int // ordered write TLPs so far, where they have a distance
+	works  bool // else nothing below is looked at
+	iotlb  *tlb
+	atc    [units]*tlb
+	walker sim.Server
+	ports  [units]port
+	Walks  int
+}
+
+// port is where devices' requests enter the root complex, in order.
+type port struct {
+	posted [2]sim.Time // when the last write's head and tail had passed
+	gap    sim.Time    // from then on the next ordered write may
+}
+
+// port returns a device's: devices below one switch share it.
+func (f *Fabric) port(u Unit) *port {
+	if f.cfg.Class == PIX || f.cfg.Class == PXB {
+		u = 0
+	}
+	return &f.root.ports[u]
 }
 
 func newRoot(c *Config) root {
@@ -30,7 +42,7 @@ func newRoot(c *Config) root {
 // writes one after the other. Posted requests and what is behind them keep
 // their order.
 func (f *Fabric) meetRoot(t *txn, head, tail sim.Time) (sim.Time, sim.Time) {
-	r := &f.root
+	r, p := &f.root, f.port(t.from)
 	from, span := head, tail.Sub(head)
 	if r.iotlb != nil && !t.direct {
 		size := uint64(f.cfg.IOMMU.Page)
@@ -49,10 +61,10 @@ func (f *Fabric) meetRoot(t *txn, head, tail sim.Time) (sim.Time, sim.Time) {
 		head, tail = f.inOrder(t, from, span, head, tail)
 	}
 	if !t.relaxed {
-		head, tail = max(head, r.posted[0]), max(tail, r.posted[1])
+		head, tail = max(head, p.posted[0]), max(tail, p.posted[1])
 	}
 	if t.write { // whether a later one may pass is the later one's attribute
-		r.posted = [2]sim.Time{max(head, r.posted[0]), max(tail, r.posted[1])}
+		p.posted = [2]sim.Time{max(head, p.posted[0]), max(tail, p.posted[1])}
 	}
 	return head, tail
 }
@@ -62,20 +74,16 @@ func (f *Fabric) meetRoot(t *txn, head, tail sim.Time) (sim.Time, sim.Time) {
 // from, but none passes before head and not the last before tail; so the first
 // and the last two decide.
 func (f *Fabric) inOrder(t *txn, from sim.Time, span sim.Duration, head, tail sim.Time) (sim.Time, sim.Time) {
-	r, gap, n := &f.root, f.cfg.OrderedWrite, sim.Duration(t.tlps)
+	p, gap, n := f.port(t.from), f.cfg.OrderedWrite, sim.Duration(t.tlps)
 	each := span // of a full TLP
 	if n > 1 {
 		each = sim.Duration(float64(span) * float64(f.cfg.MPS+f.cfg.RequestHeader) / float64(t.onLink))
 	}
-	first := max(from.Add(each), head)
-	if r.Ordered > 0 {
-		first = max(first, r.last.Add(gap))
-	}
+	first := max(from.Add(each), head, p.gap)
 	tail = max(tail, first.Add((n-1)*gap))
 	if n > 1 {
 		tail = max(tail, max(from.Add((n-1)*each), head).Add(gap))
 	}
-	r.Ordered += int(n)
-	r.last = tail
+	p.gap = tail.Add(gap)
 	return max(head, first.Add(-each)), tail
 }
