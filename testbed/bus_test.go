@@ -140,6 +140,24 @@ func TestDMAWorkload(t *testing.T) {
 	}
 }
 
+// TestFlagOvertakes: data whose page must be walked for is passed by a relaxed
+// flag whose page is known, and by no other; and packets that land in any order
+// leave nothing behind.
+func TestFlagOvertakes(t *testing.T) {
+	for _, flag := range []bool{false, true} {
+		hardware := fmt.Sprintf("pcie.path.gpu_nic: PHB\npcie.iommu.mode: lazy\nnic.payload.relaxed_ordering: true\nnic.signal.relaxed_ordering: %t", flag)
+		p := paths(t, scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: put-signal, bytes: 12KiB, window: 64MiB, iterations: 30, warmup: 2}"})[0]
+		occurred := false
+		for _, f := range p.Findings {
+			occurred = occurred || f.Finding == stage.FlagBeforeData && f.Grade == stage.Occurred
+		}
+		if occurred != flag {
+			t.Errorf("relaxed flag %t: overtook %t", flag, occurred)
+		}
+		paths(t, scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 64KiB, window: 64MiB, outstanding: 16, iterations: 200, warmup: 20}"})
+	}
+}
+
 // BenchmarkBulk is how much payload of 1 MiB messages a second of CPU carries,
 // each TLP in the counters.
 func BenchmarkBulk(b *testing.B) {

@@ -107,17 +107,18 @@ type message struct {
 }
 
 type packet struct {
-	msg   uint32
-	qp    uint32 // of the NIC that requests
-	psn   uint32
-	op    Opcode
-	try   uint8 // of a READ: which request a response answers
-	bytes int64
-	cause sim.Cause
-	first bool
-	last  bool
-	parts int8 // writes that must land yet, beside this one
-	next  uint32
+	msg    uint32
+	qp     uint32 // of the NIC that requests
+	psn    uint32
+	op     Opcode
+	try    uint8 // of a READ: which request a response answers
+	bytes  int64
+	cause  sim.Cause
+	first  bool
+	last   bool
+	parts  int8 // writes that must land yet, beside this one
+	next   uint32
+	behind uint32 // a flag: packets of data placed before it
 }
 
 // NIC is one node's NIC.
@@ -226,7 +227,9 @@ type QP struct {
 	fetching  int    // WQE fetches under way, which nothing may overtake
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
-	cursor    int64 // in the payload's buffer
+	cursor    int64  // in the payload's buffer
+	placed    uint32 // packets of data, not flags, on their way to memory at the peer
+	seen      uint32 // of those, visible there
 	pumping   bool
 	unit      sim.Server
 	taken     sim.Time // when the message engine takes the queue's last message
@@ -315,7 +318,7 @@ func (q *QP) Post(w WQE) uint32 {
 			*q.at(i) = old[i%uint32(len(old))]
 		}
 	}
-	w.addr = q.place(w.Bytes)
+	w.addr = q.place(&w)
 	*q.at(q.head) = w
 	q.head++
 	return q.head

@@ -106,10 +106,11 @@ func (l landed) Done(pk uint32, c sim.Cause) {
 	src.freePkt(pk)
 	m := &src.msgs[p.msg]
 	m.landed += p.bytes
+	m.qp.saw(m, &p)
 	if m.wqe.Opcode == RDMAWrite {
 		l.local.drained(p.bytes)
 	}
-	if !p.last {
+	if m.landed < m.wqe.Bytes { // relaxed writes may land in any order
 		return
 	}
 	land, arg := m.wqe.Land, m.wqe.LandArg
