@@ -19,6 +19,7 @@ const (
 	GPUKernelExit
 	GPULaunch
 	PCIeNotify
+	CPUCall
 	CPUWait
 	CPUInterrupt
 	CPUWake
@@ -96,6 +97,7 @@ var entries = [Count]entry{
 	GPUKernelExit:   {"gpu.kernel-exit", LaneSM, "kernel completion seen by the host"},
 	GPULaunch:       {"gpu.launch", LaneSM, "launch of the next kernel (host-driven paths)"},
 	PCIeNotify:      {"pcie.notify", LanePCIeSrc, "GPU store to host memory on its way to where the CPU polls, or the reverse"},
+	CPUCall:         {"cpu.call", LaneCPUProxy, "call into the GPU's driver: launch, copy, query"},
 	CPUWait:         {"cpu.wait", LaneCPUProxy, "until the proxy looks: poll interval, rings before ours, other threads on the core"},
 	CPUInterrupt:    {"cpu.interrupt", LaneCPUProxy, "MSI-X write, IRQ entry, handler, moderation"},
 	CPUWake:         {"cpu.wake", LaneCPUProxy, "idle-state exit, scheduler, context switch"},

@@ -19,7 +19,9 @@ type step struct {
 	agents []workload.Operation // each repeated by a loop of its own
 	window int                  // operations that an agent has under way; 0 is 1
 	bytes  int64                // of one operation, for goodput; 0: it moves no payload
-	rate   bool                 // operations per second are of interest
+	each   int                  // messages of an operation; 0 is 1
+	skew   sim.Duration         // the agents begin within so long of each other
+	rate   bool                 // messages per second are of interest
 	cores  float64              // CPU cores kept busy
 	sms    int                  // SMs kept busy
 }
@@ -53,12 +55,22 @@ func (b *bench) step(kind string) (*step, error) {
 		return b.access(kind)
 	case "poll":
 		return b.poll()
+	case "proxy-echo":
+		return b.proxyEcho()
+	case "post":
+		return b.post()
 	case "flag-echo":
 		return b.flagEcho()
 	case "register":
 		return b.register()
 	case "mmio":
 		return b.mmio()
+	case "launch":
+		return b.launch()
+	case "notice":
+		return b.notice()
+	case "copy":
+		return b.copyEngine()
 	case "wake":
 		return b.wake()
 	}
@@ -106,7 +118,11 @@ func (r *runner) steps(kind string) error {
 	run.OnEnd = func() { last = m.usage(run, nil) }
 	b.background()
 	for _, l := range loops {
-		l.Start()
+		if s.skew > 0 {
+			l.StartAfter(sim.Duration(rng.Int64N(int64(s.skew))))
+		} else {
+			l.Start()
+		}
 	}
 	const patience = 20_000_000
 	if err := r.drive(m, run, patience); err != nil {
@@ -138,7 +154,7 @@ func (r *runner) steps(kind string) error {
 	if n, w := group.Rate(); w > 0 {
 		rate := float64(n) / w.Seconds()
 		if s.rate {
-			value(stage.MessageRate, rate/1e6)
+			value(stage.MessageRate, rate*float64(max(1, s.each))/1e6)
 		}
 		if s.bytes > 0 {
 			value(stage.Goodput, rate*float64(s.bytes)/1e9)

@@ -29,6 +29,8 @@ func (r *runner) planTours(p *plan) error {
 	p.tours = tours{c.Count("workload.connections"), c.Count("workload.writes_per_visit"), c.Enum("workload.direction")}
 	t := &p.tours
 	switch {
+	case t.direction == "to-host" || t.direction == "to-gpu":
+		return fmt.Errorf("workload.direction: %s with workload.connections (want send, receive or both)", t.direction)
 	case p.kind != "stream":
 		return fmt.Errorf("workload.connections: with kind %s (want stream)", p.kind)
 	case p.proxy:

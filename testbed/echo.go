@@ -71,7 +71,7 @@ func (f *flagEcho) Begin(c sim.Cause, done sim.Sink, arg uint32) {
 // answer stores the GPU's flag.
 func (f *flagEcho) answer() {
 	if f.release {
-		f.b.fenceSystem(f.c, echoFenced{f}, 0)
+		f.b.fenceSystem(f.c, true, echoFenced{f}, 0)
 		return
 	}
 	f.store()

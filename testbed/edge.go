@@ -14,7 +14,7 @@ func edgeConfig(c *scenarios.Config) gpu.EdgeConfig {
 	return gpu.EdgeConfig{
 		Out: sim.Fixed(max(0, release.Mean()-back.Mean())), Back: back, FullExtra: priced(c.Cost("hardware.gpu.fence.full_extra"), hz),
 		StoreRate: c.Rate("hardware.gpu.pcie.store_rate"), SMRate: c.Rate("hardware.gpu.pcie.sm_rate"), MemoryRate: c.Rate("hardware.gpu.memory_rate"),
-		StoreBurst: c.Bytes("hardware.gpu.store_burst"), LoadBurst: c.Bytes("hardware.gpu.load_burst"),
+		StoreAck: c.Duration("hardware.gpu.pcie.store_ack"), Gather: c.Duration("hardware.gpu.fence.gather"), StoreTime: c.Duration("hardware.gpu.pcie.store_time"), StoreBurst: c.Bytes("hardware.gpu.store_burst"), LoadBurst: c.Bytes("hardware.gpu.load_burst"),
 		SMQueue: c.Bytes("hardware.gpu.pcie.sm_queue"), EdgeQueue: c.Bytes("hardware.gpu.pcie.edge_queue"),
 		CopyChunk: c.Bytes("hardware.gpu.copy.chunk"), CopyReads: c.Bytes("hardware.gpu.copy.reads"), CopyWrites: c.Bytes("hardware.gpu.copy.writes"),
 	}

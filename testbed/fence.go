@@ -20,6 +20,7 @@ type fence struct {
 	arg    uint32
 	c      sim.Cause
 	h      sim.HandlerID
+	hStore sim.HandlerID
 }
 
 func (b *bench) fence() (*step, error) {
@@ -34,7 +35,7 @@ func (b *bench) fence() (*step, error) {
 	default:
 		f.scope = gpu.ScopeSystem
 	}
-	f.h = b.run.Eng.Register(f)
+	f.h, f.hStore = b.run.Eng.Register(f), b.run.Eng.Register(fenceStores{f})
 	return &step{
 		title: fmt.Sprintf("fence at %s scope after %d stores to %s memory", word, f.stores, c.Enum("workload.memory")), metric: stage.Latency,
 		agents: []workload.Operation{f}, sms: 1,
@@ -45,12 +46,19 @@ func (b *bench) fence() (*step, error) {
 func (f *fence) Prepare() sim.Duration {
 	var d sim.Duration
 	for range f.stores {
-		d += f.sm.Draw(f.sm.Config().HostStore)
 		if f.host {
-			f.b.edge().Write(8, f.b.run.Owner, f.b.kind(stage.PCIeNotify), nobody{}, 0)
+			f.b.run.Eng.After(d, f.hStore, 0)
 		}
+		d += f.sm.Draw(f.sm.Config().HostStore)
 	}
 	return d
+}
+
+type fenceStores struct{ *fence }
+
+// Handle is one of the stores to the host.
+func (s fenceStores) Handle(uint32) {
+	s.b.edge().Write(8, s.b.run.Owner, s.b.kind(stage.PCIeNotify), nobody{}, 0)
 }
 
 // Begin fences.
@@ -58,7 +66,7 @@ func (f *fence) Begin(c sim.Cause, done sim.Sink, arg uint32) {
 	f.done, f.arg, f.c = done, arg, c
 	cfg := f.sm.Config()
 	if f.scope == gpu.ScopeSystem {
-		f.b.fenceSystem(c, f, 0)
+		f.b.fenceSystem(c, true, done, arg)
 		return
 	}
 	d := f.sm.Fence(f.scope, true, true, 0)
@@ -66,17 +74,6 @@ func (f *fence) Begin(c sim.Cause, done sim.Sink, arg uint32) {
 		d = f.sm.Draw(cfg.ReleaseIdle) + f.sm.Draw(cfg.FullExtra)
 	}
 	f.spend(d)
-}
-
-// Done is the end of a fence at system scope, beside what the thread's own stores
-// to the host add.
-func (f *fence) Done(_ uint32, c sim.Cause) {
-	f.c = c
-	if f.stores > 0 && f.host {
-		f.spend(f.sm.Draw(f.sm.Config().HostStores))
-		return
-	}
-	f.done.Done(f.arg, c)
 }
 
 func (f *fence) spend(d sim.Duration) {
@@ -88,11 +85,11 @@ func (f *fence) spend(d sim.Duration) {
 // Handle ends the fence.
 func (f *fence) Handle(uint32) { f.done.Done(f.arg, f.c) }
 
-// fenceSystem is a full fence at system scope: a trip to the GPU's edge and back.
-func (b *bench) fenceSystem(c sim.Cause, done sim.Sink, arg uint32) {
+// fenceSystem is a fence at system scope: a trip to the GPU's edge and back.
+func (b *bench) fenceSystem(c sim.Cause, full bool, done sim.Sink, arg uint32) {
 	k := b.kind(stage.GPUFence)
 	k.Wait = uint8(stage.GPUDrain)
-	b.edge().Fence(c, k, done, arg)
+	b.edge().Fence(c, k, full, done, arg)
 }
 
 // nobody waits for what it is told.

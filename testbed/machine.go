@@ -225,8 +225,8 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 		idle = "fence.idle"
 	}
 	return &gpu.Config{
-		ReleaseIdle: cost(idle), HostStores: cost("fence.host_stores"),
-		Call: cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
+		ReleaseIdle: cost(idle),
+		Call:        cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
 		Build: cost("build"), AtomicInterval: cost("atomic_interval"), FenceCTA: cost("fence.cta"), ReadOnlyHit: cost("nc_hit"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),

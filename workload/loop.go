@@ -57,6 +57,14 @@ func (l *Loop) Start() {
 	}
 }
 
+// StartAfter begins a window's operations after d.
+func (l *Loop) StartAfter(d sim.Duration) {
+	for slot := range l.begun {
+		l.paused[slot] = true
+		l.run.Eng.After(d, l.wake, uint32(slot))
+	}
+}
+
 // begin pauses, prepares and measures the slot's next operation.
 func (l *Loop) begin(slot uint32) {
 	if d := l.pause.Draw(l.rng); d > 0 {

@@ -13,13 +13,16 @@ type EdgeConfig struct {
 	Out, Back sim.Delay // a fence at system scope on its way to the edge and from it
 	FullExtra sim.Delay // what a full fence adds at its end
 
-	StoreRate  int64 // bit/s of all SMs' stores to the host
-	SMRate     int64 // bit/s of one SM's stores to the host
-	MemoryRate int64 // bit/s of all SMs' stores to GPU memory
-	StoreBurst int64 // bytes that an SM stores at a time
-	LoadBurst  int64 // bytes that an SM loads at a time
-	SMQueue    int64 // bytes of one SM's stores to the host that wait behind it
-	EdgeQueue  int64 // bytes of stores to the host in the queue that all share
+	StoreRate  int64        // bit/s of all SMs' stores to the host
+	StoreTime  sim.Duration // of a single store to the host, whoever stores
+	StoreAck   sim.Duration // from such a store until the edge has told that it took it
+	Gather     sim.Duration // from a fence's begin, during which stores of others still count
+	SMRate     int64        // bit/s of one SM's stores to the host
+	MemoryRate int64        // bit/s of all SMs' stores to GPU memory
+	StoreBurst int64        // bytes that an SM stores at a time
+	LoadBurst  int64        // bytes that an SM loads at a time
+	SMQueue    int64        // bytes of one SM's stores to the host that wait behind it
+	EdgeQueue  int64        // bytes of stores to the host in the queue that all share
 
 	CopyChunk  int64 // bytes of a copy engine's access
 	CopyReads  int64 // bytes of host memory that a copy engine has asked for at a time
@@ -29,7 +32,8 @@ type EdgeConfig struct {
 // Edge is the GPU's door to the host. Threads' stores and loads pass it in their
 // order, copy engines' accesses go to the link beside it, and a fence at system
 // scope is a trip there and back: it waits for stores to GPU memory that are on
-// their way to L2, for the stores to the host of all SMs that came before it, and
+// their way to L2, for the stores to the host of all SMs that came before it (and
+// until the edge has told that it took the last of them), and
 // for the reads of the host that were asked for before it got there, since their
 // data comes back by the way that its answer takes. On an idle GPU nothing of
 // this waits.
@@ -43,7 +47,9 @@ type Edge struct {
 	kind sim.Kind  // of the streams' transactions
 
 	memory  *sim.Pipe
-	out     *sim.Pipe // SMs' stores to the host, nil without streams of them
+	stored  bool       // a thread has stored to the host
+	small   sim.Server // takes threads' stores to the host, one after the other
+	out     *sim.Pipe  // SMs' stores to the host, nil without streams of them
 	streams []stream
 	turn    int
 	moving  bool
@@ -59,6 +65,7 @@ type Edge struct {
 	fences   []fence
 	hArrive  sim.HandlerID
 	hEnd     sim.HandlerID
+	hGather  sim.HandlerID
 	hPass    sim.HandlerID
 	hMove    sim.HandlerID
 	hLeave   sim.HandlerID
@@ -87,8 +94,10 @@ type read struct {
 type fence struct {
 	c     sim.Cause
 	k     sim.Kind
+	full  bool
 	begin sim.Time
 	there sim.Time // when it was at the edge
+	ack   sim.Time // of the last store to the host before it
 	reads uint64   // that must be back
 	left  []int64  // bytes of each stream that must have moved
 	state uint8
@@ -109,9 +118,13 @@ const (
 func NewEdge(cfg EdgeConfig, eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, bus *pcie.Fabric, who sim.Cause, kind sim.Kind) *Edge {
 	e := &Edge{cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, who: who, kind: kind, reads: make([]read, 1), held: make([]access, 1)}
 	e.hArrive, e.hEnd, e.hPass = eng.Register(fenceArrives{e}), eng.Register(fenceEnds{e}), eng.Register(passes{e})
+	e.hGather = eng.Register(fenceGathers{e})
 	e.hMove, e.hLeave = eng.Register(move{e}), eng.Register(leaves{e})
 	return e
 }
+
+// Config returns what the edge is made of.
+func (e *Edge) Config() EdgeConfig { return e.cfg }
 
 // Read loads n bytes from the host. done is told when the thread has them; while
 // it is, the bus's Sampled says when they were read.
@@ -130,6 +143,8 @@ func (e *Edge) Read(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32)
 
 // Write stores n bytes to the host; done is told when a core may see them.
 func (e *Edge) Write(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+	e.small.Take(e.eng.Now(), e.cfg.StoreTime, e.who.Op)
+	e.stored = true
 	e.pass(access{n: n, c: c, k: k, done: done, arg: arg})
 }
 
@@ -184,8 +199,8 @@ func (r readBack) Done(id uint32, c sim.Cause) {
 	x.done.Done(x.arg, c)
 }
 
-// Fence begins a full fence at system scope; done is told when it is over.
-func (e *Edge) Fence(c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
+// Fence begins a fence at system scope, a full one or a release; done is told when it is over.
+func (e *Edge) Fence(c sim.Cause, k sim.Kind, full bool, done sim.Sink, arg uint32) {
 	now := e.eng.Now()
 	id := -1
 	for i := range e.fences {
@@ -199,12 +214,29 @@ func (e *Edge) Fence(c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
 		id = len(e.fences) - 1
 	}
 	f := &e.fences[id]
-	*f = fence{c: c, k: k, begin: now, left: f.left[:0], state: toEdge, done: done, arg: arg}
-	from := now
-	if e.memory != nil {
-		from = max(now, e.memory.FreeAt())
+	*f = fence{c: c, k: k, full: full, begin: now, left: f.left[:0], state: toEdge, done: done, arg: arg}
+	if e.stored {
+		e.eng.After(e.cfg.Gather, e.hGather, uint32(id))
+		return
 	}
-	e.eng.At(from.Add(e.cfg.Out.Draw(e.rng)), e.hArrive, uint32(id))
+	e.leave(id, now)
+}
+
+type fenceGathers struct{ *Edge }
+
+// Handle takes in the stores to the host so far.
+func (h fenceGathers) Handle(id uint32) {
+	f := &h.fences[id]
+	f.ack = h.small.FreeAt().Add(h.cfg.StoreAck)
+	h.leave(int(id), f.begin)
+}
+
+// leave lets a fence that began at from go to the edge.
+func (e *Edge) leave(id int, from sim.Time) {
+	if e.memory != nil {
+		from = max(from, e.memory.FreeAt())
+	}
+	e.eng.At(max(e.eng.Now(), from.Add(e.cfg.Out.Draw(e.rng))), e.hArrive, uint32(id))
 }
 
 type fenceArrives struct{ *Edge }
@@ -243,7 +275,11 @@ func (e *Edge) check() {
 		}
 		// The data of a read that the fence waited for is back by now, and so is
 		// the fence.
-		e.eng.At(max(now, free.Add(e.cfg.Back.Draw(e.rng))).Add(e.cfg.FullExtra.Draw(e.rng)), e.hEnd, uint32(i))
+		end := max(now, free.Add(e.cfg.Back.Draw(e.rng)), f.ack)
+		if f.full {
+			end = end.Add(e.cfg.FullExtra.Draw(e.rng))
+		}
+		e.eng.At(end, e.hEnd, uint32(i))
 	}
 }
 
@@ -264,7 +300,10 @@ func (h fenceEnds) Handle(id uint32) {
 	f := e.fences[id]
 	e.fences[id] = fence{left: f.left[:0]}
 	now := e.eng.Now()
-	trip := e.cfg.Out.Mean() + e.cfg.Back.Mean() + e.cfg.FullExtra.Mean()
+	trip := e.cfg.Out.Mean() + e.cfg.Back.Mean()
+	if f.full {
+		trip += e.cfg.FullExtra.Mean()
+	}
 	start := max(f.begin, now.Add(-trip))
 	blocker := sim.Op(0)
 	if start > f.begin {

@@ -48,7 +48,7 @@ func edge(t testing.TB, change func(*gpu.EdgeConfig)) (*sim.Engine, *pcie.Fabric
 // after returns how long a fence takes that begins so long after the start.
 func after(eng *sim.Engine, e *gpu.Edge, begin sim.Duration) (took sim.Duration) {
 	eng.At(sim.Time(begin), eng.Register(moment(func(uint32) {
-		e.Fence(sim.Cause{}, sim.Kind{}, told(func(uint32) { took = eng.Now().Sub(sim.Time(begin)); eng.Stop() }), 0)
+		e.Fence(sim.Cause{}, sim.Kind{}, true, told(func(uint32) { took = eng.Now().Sub(sim.Time(begin)); eng.Stop() }), 0)
 	})), 0)
 	eng.Run()
 	return took

@@ -33,7 +33,6 @@ type Config struct {
 
 	ReleaseGPU    sim.Delay // release at GPU scope
 	ReleaseIdle   sim.Delay // the same with nothing stored since the last fence
-	HostStores    sim.Delay // what a release at system scope costs more behind stores to host memory
 	ReleaseSystem sim.Delay // release at system scope, nothing else on the GPU's PCIe edge
 	SystemStores  sim.Delay // what it costs more with stores of the thread outstanding
 	FullExtra     sim.Delay // a full fence over a release; it invalidates L1 too

@@ -280,7 +280,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 		add(after, Step{Do: DoAcquire, Stage: stage.GPUReserve, N: 1, Why: "what earlier posters wrote"})
 	}
 	reload := Step{Do: DoReload, Stage: stage.GPURing, N: 1, Line: gpu.LineState, Why: "record and doorbell addresses, if the fence invalidated L1"}
-	full := d.Fence == FenceDevice || d.Fence == FenceSystem
+	full := (d.Fence == FenceDevice || d.Fence == FenceSystem) && d.Counts.StateLoads > 0
 	if d.Record && !d.HostRings {
 		if full {
 			add(after, reload)
