@@ -79,6 +79,22 @@ func run(t tb, s scene, o testbed.Options) *result.Result {
 	return res
 }
 
+// refusal returns why a scenario or its first path cannot run: an error of the
+// scenario, or a platform that blocks the path, which is a finding; "" if it runs.
+func refusal(t tb, text string) string {
+	t.Helper()
+	res, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{Workers: 1})
+	if err != nil {
+		return err.Error()
+	}
+	p := &res.Points[0].Paths[0]
+	why, is := strings.CutPrefix(p.Err, "refused: ")
+	if is && (len(p.Findings) != 1 || p.Findings[0].Finding != stage.P2PBlocked || p.Findings[0].Grade != stage.Occurred) {
+		t.Fatalf("refused with findings %+v", p.Findings)
+	}
+	return why
+}
+
 // paths runs a scenario of one point with breakdowns and returns its paths,
 // none of which may have failed.
 func paths(t tb, s scene) []result.Path {

@@ -46,3 +46,20 @@ func (r *runner) flagged(p *plan, find *findings) {
 		find.add(0, stage.Hazard{Finding: stage.FlagBeforeData, Grade: stage.Possible, Node: 1, Queue: -1, Index: -1, Cause: what})
 	}
 }
+
+// rerouted asks the same of the way through the network: with adaptive routing the
+// packets of one connection may overtake each other, and writes are placed as
+// they come. What the responder executes is executed behind what came before it.
+func (r *runner) rerouted(p *plan, find *findings) {
+	c := r.cfg
+	if !c.Bool("cluster.fabric.adaptive_routing") || p.kind == "stream" || p.msg.Get {
+		return
+	}
+	if p.msg.Signal == path.SignalWrite || p.msg.Signal == path.SignalNone && p.msg.Bytes > c.Bytes("hardware.nic.mtu") {
+		find.add(0, stage.Hazard{
+			Finding: stage.FlagBeforeData, Grade: stage.Possible, Node: 1, Queue: -1, Index: -1,
+			Cause: "what tells of the data may take another way through the network than the data and arrive first: adaptive routing",
+			Avoid: "a flag that the responder executes behind what came before it (signal: atomic), or adaptive routing off",
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/model/pcie"
@@ -45,9 +44,9 @@ func peers(c *scenarios.Config, reads, writes bool) error {
 	switch allowed := c.Enum("hardware.pcie.p2p"); {
 	case !root || allowed == "both":
 	case allowed == "none" && (reads || writes):
-		return errors.New("hardware.pcie.p2p: none: the root complex forwards no peer traffic, so NIC and GPU cannot reach each other (want a switch between them, or a stack that stages through host memory)")
+		return blocked("hardware.pcie.p2p: none: the root complex forwards no peer traffic, so NIC and GPU cannot reach each other (want a switch between them, or a stack that stages through host memory)")
 	case allowed == "writes" && reads:
-		return errors.New("hardware.pcie.p2p: writes: the root complex forwards no peer reads, so the NIC cannot read GPU memory (want a payload that travels inline, queues in host memory, or a stack that stages)")
+		return blocked("hardware.pcie.p2p: writes: the root complex forwards no peer reads, so the NIC cannot read GPU memory (want a payload that travels inline, queues in host memory, or a stack that stages)")
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func (r *runner) plan() (*plan, error) {
 		payload = pcie.Host
 	}
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
-		return nil, errors.New("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
+		return nil, blocked("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
 	}
 	warp := c.Count("hardware.gpu.warp")
 	wqes := c.Count("workload.wqes_per_doorbell")
@@ -149,6 +149,7 @@ func (r *runner) plan() (*plan, error) {
 			CQOnce: c.Bool("path.proxy.cq_once"), CQTests: c.Enum("path.proxy.cq_tests") == "entry", DrainPolls: c.Count("path.proxy.drain_polls"),
 			Lock: c.Bool("path.proxy.lock"), Clears: c.Count("path.steps.clears"), Lookups: c.Count("path.steps.lookups"), PassLookups: c.Count("path.steps.pass_lookups"),
 		}
+		p.prox.NoSlotCheck, p.prox.CQDepth = !c.Bool("path.proxy.slot_check"), r.cqDepth()
 		p.prox.Quiet, _ = path.ParseQuiet(c.Enum("path.proxy.quiet"))
 		p.prox.Burst = p.prox.Chain
 		if c.Has("path.proxy.burst") {
@@ -177,7 +178,7 @@ func (r *runner) plan() (*plan, error) {
 			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
 		}
 		if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
-			return nil, errors.New("no doorbell mapping: want rings_by host")
+			return nil, blocked("no doorbell mapping: want rings_by host")
 		}
 		fence, _ := path.ParseFence(c.Enum("path.fence"))
 		posting, _ = path.ParsePosting(c.Enum("path.posting"))
@@ -289,6 +290,14 @@ func (r *runner) fits(p *plan) error {
 	return nil
 }
 
+// cqDepth is the CQEs that a CQ holds; 0: as many as can come.
+func (r *runner) cqDepth() int {
+	if r.cfg.Has("path.cq_depth") {
+		return r.cfg.Count("path.cq_depth")
+	}
+	return 0
+}
+
 func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }
 
 func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqes, warp int) (shape, error) {
@@ -353,7 +362,7 @@ func (r *runner) run() (result.Path, error) {
 	}
 	p, err := r.plan()
 	if err != nil {
-		return r.out, err
+		return r.refuse(err)
 	}
 	r.out.Workload = p.describe()
 	switch p.kind {
@@ -474,6 +483,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	m.env.Find = find.add
 	m.nics[0].Find = find.add
 	r.flagged(p, find)
+	r.rerouted(p, find)
 	fwd, err := r.side(m, p, 0, 1)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 	c := r.cfg
 	p.cpu = true
 	p.verbs = path.Verbs{
-		Inline: c.Bool("path.inline"), BlueFlame: c.Bool("path.blueflame"), Payload: payload, CQEEvery: c.Count("path.cpu.cqe_every"), CQBatch: c.Count("path.cpu.cq_batch"),
+		Inline: c.Bool("path.inline"), BlueFlame: c.Bool("path.blueflame"), Payload: payload, CQEEvery: c.Count("path.cpu.cqe_every"), CQBatch: c.Count("path.cpu.cq_batch"), CQDepth: r.cqDepth(),
 		Lookups: c.Count("path.steps.lookups"), Hops: c.Count("path.cpu.hops"), ReplyHops: c.Count("path.cpu.reply_hops"), Stream: p.kind == "stream",
 		KernelExits: c.Count("path.steps.kernel_exits"), Launches: c.Count("path.steps.launches"), Copies: c.Bool("path.staged"), Copy: copyEngine(c),
 	}
@@ -56,7 +56,7 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 	}
 	switch {
 	case p.verbs.Payload == pcie.GPU && !c.Bool("hardware.gpu.gpudirect"):
-		return errors.New("no GPUDirect RDMA: the NIC cannot reach the payload in GPU memory (want payload_in host, or staged true)")
+		return blocked("no GPUDirect RDMA: the NIC cannot reach the payload in GPU memory (want payload_in host, or staged true)")
 	case c.Has("workload.background.kind"):
 		return errors.New("workload.background: beside a path that a CPU thread initiates (not available yet)")
 	case p.kind == "stream" && p.window < p.verbs.CQEEvery+p.fg.batch-1:

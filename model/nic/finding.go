@@ -53,6 +53,10 @@ func (q *QP) fail(why string, index uint32) {
 	n.bus.Write(pcie.NIC, q.queues, n.cfg.CQEBytes, sim.Cause{}, n.kind.cqe, errorCQE{}, 0)
 }
 
+// Fail puts the queue into the error state for a reason that its software's side
+// has found; the WQE is the oldest that is not complete.
+func (q *QP) Fail(why string) { q.fail(why, q.completed) }
+
 // errorCQE is a CQE that ends the software which polls for success.
 type errorCQE struct{}
 

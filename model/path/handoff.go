@@ -92,6 +92,8 @@ type Proxy struct {
 	Lock                 bool       // the workers of a node take one lock to post
 	Wait                 cpu.Policy // how a worker waits for work
 	Counts               Counts
+	NoSlotCheck          bool // a thread takes its slot without a look whether it is free
+	CQDepth              int  // CQEs that a worker's CQ holds; 0: as many as can come
 	DescriptorBytes      int64
 	SignalBytes          int64 // what a signal adds to its descriptor
 	TailLines            int   // lines beside the descriptor that the worker must load
@@ -132,7 +134,12 @@ func (x *Proxy) storeWidth() int64 {
 // Program lists the steps of the enqueue.
 func (x *Proxy) Program(m Message) Program {
 	var p Program
-	add := func(s Step) { p.Each = append(p.Each, s) }
+	add := func(s Step) {
+		if look := s.Do == DoFresh || s.Do == DoHostLoad; look && x.NoSlotCheck {
+			return
+		}
+		p.Each = append(p.Each, s)
+	}
 	if x.Counts.Calls > 0 {
 		add(Step{Do: DoCall, Stage: stage.GPUBuild, N: x.Counts.Calls, Why: "put, not inlined"})
 	}

@@ -3,6 +3,7 @@ package path
 import (
 	"gdisim/model/pcie"
 	"gdisim/sim"
+	"gdisim/stage"
 )
 
 // What a library's post does with the words that a queue's posters share. Each
@@ -27,6 +28,9 @@ func (t *poster) room(n int) bool {
 	}
 	if q.room.len() == 0 && q.hasRoom(n) {
 		return true
+	}
+	if d := &t.path.cfg; d.Library == LibDeepEP || d.Library == LibDOCA && !d.SlotCheck {
+		t.env.find(t.node, stage.RingOverflow, stage.Possible, q.qp.ID(), "a thread took a slot of a full send queue: the stack does not look whether it is free; times are as if it had waited")
 	}
 	q.room.push(t)
 	t.state = parked

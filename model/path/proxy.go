@@ -195,7 +195,9 @@ func (t *producer) shared(s *Step) bool {
 		t.loadHost(s.Stage)
 		return false
 	case doSend:
-		if !t.granted && (r.room.len() > 0 || r.free() <= 0) {
+		if full := r.free() <= 0; full && p.cfg.NoSlotCheck && !t.granted {
+			t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
+		} else if !t.granted && (r.room.len() > 0 || full) {
 			r.room.push(t)
 			if p.cfg.CompletionIn == pcie.Host {
 				t.host.next = running
@@ -231,6 +233,11 @@ func (a arrival) Done(quiet uint32, c sim.Cause) {
 	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
 	if quiet != 0 {
 		d.quiet = a.producer
+	}
+	if r.visible.len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
+		*r.visible.front() = d
+		a.env.find(a.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
+		return
 	}
 	r.visible.push(d)
 	r.worker.notice(r.index)

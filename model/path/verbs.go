@@ -16,6 +16,7 @@ type Verbs struct {
 	Payload     pcie.Unit // where the payload lives at both ends: Host, or GPU through GPUDirect RDMA
 	CQEEvery    int       // messages per CQE; a batch has at least one where the window would end
 	CQBatch     int       // CQEs that one poll may return
+	CQDepth     int       // CQEs that the CQ holds; 0: as many as can come
 	Lookups     int       // tree or hash look-ups per message
 	Hops        int       // hand-overs between threads from the caller to the one that posts
 	ReplyHops   int       // the same from the one that polls to the caller
@@ -338,6 +339,11 @@ type verbsCQE struct{ *verbsThread }
 func (q verbsCQE) Done(upto uint32, c sim.Cause) {
 	t := q.verbsThread
 	now := t.path.env.Eng.Now()
+	if p := t.path; p.cfg.CQDepth > 0 && t.cqes.len() == p.cfg.CQDepth {
+		p.env.find(p.node, stage.CQOverflow, stage.Occurred, t.qp.ID(), "a CQE came to a CQ that was full of ones that the thread had not polled")
+		t.qp.Fail("CQ overrun")
+		return
+	}
 	t.cqes.push(completion{upto, c, now})
 	switch t.state {
 	case verbsPolling:

@@ -125,6 +125,11 @@ type cqe struct{ *worker }
 
 // Done is a CQE visible in the worker's CQ.
 func (q cqe) Done(upto uint32, c sim.Cause) {
+	if p := q.path; p.cfg.CQDepth > 0 && q.cqes.len() == p.cfg.CQDepth {
+		p.env.find(p.node, stage.CQOverflow, stage.Occurred, q.qp.ID(), "a CQE came to a CQ that was full of ones that the proxy had not polled")
+		q.qp.Fail("CQ overrun")
+		return
+	}
 	q.cqes.push(completion{upto, c, q.path.env.Eng.Now()})
 	if q.state == workerHolding {
 		q.held()
