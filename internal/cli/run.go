@@ -29,6 +29,8 @@ type runFlags struct {
 	quiet       bool
 	view        view
 	plot, trace string
+	sensitivity bool
+	only        string
 }
 
 func newRun(b backend) *cobra.Command {
@@ -37,6 +39,12 @@ func newRun(b backend) *cobra.Command {
 
 func newSweep(b backend) *cobra.Command {
 	return runCommand(b, "sweep", "Run a scenario with many points, showing progress from the start", true)
+}
+
+// sweepOnly are the flags that run has not.
+func (f *runFlags) sweepOnly(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.sensitivity, "sensitivity", false, "instead of its points: which inputs move the results of the first, each number changed by 10 % up and down")
+	cmd.Flags().StringVar(&f.only, "only", "", "with --sensitivity: only the inputs whose key has this `PATTERN` in it, or matches it with * and ?")
 }
 
 func runCommand(b backend, name, short string, eager bool) *cobra.Command {
@@ -51,9 +59,20 @@ over the cores; the output does not depend on how many there are. Interrupted,
 the points that had finished are written, and the exit code is 1.`,
 		Args:              oneArg("FILE or example:NAME"),
 		ValidArgsFunction: completeScenario,
-		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], eager) },
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.sensitivity {
+			return f.sensitive(cmd, args[0])
+		}
+		if cmd.Flags().Changed("only") {
+			return errors.New("--only: without --sensitivity")
+		}
+		return f.run(cmd, args[0], eager)
 	}
 	f.add(cmd)
+	if eager {
+		f.sweepOnly(cmd)
+	}
 	return cmd
 }
 
