@@ -24,7 +24,8 @@ func TestVary(t *testing.T) {
 		{"path.fence", "gpu", 10, "", 0},
 		{"host.clock", "cold", 10, "", 0},
 		{"host.clock", "2GHz", 10, "2200MHz", 1.1},
-		{"hardware.nic.mtu", "4096B", 10, "8KiB", 2},
+		{"hardware.nic.mtu", "4096B", 10, "", 0},
+		{"hardware.nic.mtu", "4096B", -10, "2KiB", 0.5},
 		{"fault.rate", "100%", 10, "", 0},
 		{"fault.rate", "1%", 10, "1.1%", 1.1},
 	} {

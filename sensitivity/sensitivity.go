@@ -75,8 +75,8 @@ type metric struct {
 	value            float64
 }
 
-// numbers returns the metrics of a result's only point: the median and the 99th
-// percentile of times, and the others' values.
+// numbers returns the metrics of a result's only point: median, 99th percentile,
+// maximum and mean of times, and the others' values.
 func numbers(r *result.Result) []metric {
 	var out []metric
 	for i := range r.Points[0].Paths {
@@ -86,7 +86,7 @@ func numbers(r *result.Result) []metric {
 		}
 		for _, m := range p.Metrics {
 			if m.Metric.IsTime() {
-				out = append(out, metric{p.Name, m.Metric.String() + ".p50", "ns", float64(m.P50) / 1e3}, metric{p.Name, m.Metric.String() + ".p99", "ns", float64(m.P99) / 1e3})
+				out = append(out, metric{p.Name, m.Metric.String() + ".p50", "ns", float64(m.P50) / 1e3}, metric{p.Name, m.Metric.String() + ".p99", "ns", float64(m.P99) / 1e3}, metric{p.Name, m.Metric.String() + ".max", "ns", float64(m.Max) / 1e3}, metric{p.Name, m.Metric.String() + ".mean", "ns", float64(m.Mean) / 1e3})
 			} else {
 				out = append(out, metric{p.Name, m.Metric.String(), m.Metric.Unit(), m.Value})
 			}

@@ -66,7 +66,7 @@ func (r *Report) groups() []group {
 			}
 			g.table.Rows = append(g.table.Rows, []string{x.Key, x.Value, fmt.Sprintf("%+.3f", x.Elasticity), short(x.Low), short(x.High)})
 		}
-		if strings.HasSuffix(first.Metric, ".p99") { // in CSV and JSON only
+		if tail := strings.HasSuffix(first.Metric, ".p99") || strings.HasSuffix(first.Metric, ".max") || strings.HasSuffix(first.Metric, ".mean"); tail { // in CSV and JSON only
 			continue
 		}
 		out = append(out, g)
