@@ -39,6 +39,10 @@ type Options struct {
 	Host     host.Options // of the costs of this machine
 	SkipHost bool
 
+	// Doorbell, if not nil, measures paths on which a GPU rings; else a CPU thread
+	// on libibverbs posts.
+	Doorbell *GPUDoorbell
+
 	// Open opens an endpoint; nil for verbs.Open.
 	Open func(verbs.Config) (verbs.Endpoint, error)
 	// OpenGPU opens a GPU; nil for cuda.Open.
@@ -132,8 +136,12 @@ func (o *Options) initiate(ctx context.Context, s *scenarios.Scenario, t target)
 			cfg := s.Config(i, j)
 			o.Tell(fmt.Sprintf("point %d of %d, path %s", i+1, len(s.Points()), s.Paths[j].Name))
 			name := s.Paths[j].Name
-			p, err := b.path(ctx, name, cfg)
-			if errors.Is(err, errOtherBackend) {
+			measure := func() (result.Path, error) { return b.path(ctx, name, cfg) }
+			if o.Doorbell != nil {
+				measure = func() (result.Path, error) { return b.doorbell(ctx, s.Paths[j], cfg) }
+			}
+			p, err := measure()
+			if errors.Is(err, errOtherBackend) || errors.Is(err, errNoDoorbell) {
 				why = fmt.Errorf("%s: %w", name, err)
 				b.once("not measured: " + why.Error())
 				continue

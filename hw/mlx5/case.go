@@ -60,7 +60,8 @@ type Shape struct {
 	Flags  Flags // Fence or SmallFence
 }
 
-func (s Shape) wqebbs() int {
+// WQEBBs is how many basic blocks of 64 B its WQE occupies.
+func (s Shape) WQEBBs() int {
 	w := WQE{}
 	if s.Inline {
 		w.Inline = make([]byte, s.Bytes)
@@ -102,7 +103,7 @@ func (p *Program) check(depth, cqes int) error {
 	}
 	big := 0
 	for _, s := range p.Shapes {
-		big = max(big, s.wqebbs())
+		big = max(big, s.WQEBBs())
 		switch {
 		case s.Op != RDMAWrite && s.Op != RDMAWriteImm:
 			bad("opcode %#x, want an RDMA write", uint8(s.Op))

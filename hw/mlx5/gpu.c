@@ -2,62 +2,30 @@
 
 #include "gpu.h"
 
+#include "../cuda/abi.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Names and values are those of the CUDA driver API's reference.
-typedef uint64_t device_ptr;
-enum {
-	NO_DEVICE = 100,
-	NOT_READY = 600,
-	COMPUTE_CAPABILITY_MAJOR = 75,
-	HOST_PORTABLE = 1,
-	HOST_DEVICEMAP = 2,
+enum { // of cuMemHostRegister, as in the CUDA driver API's reference
 	REGISTER_PORTABLE = 1,
 	REGISTER_DEVICEMAP = 2,
 	REGISTER_IOMEMORY = 4,
-	DMA_BUF_FD = 1,
-	STREAM_NON_BLOCKING = 1,
 };
-
-#define SYMBOLS(X)                                                                                                     \
-	X(init, cuInit, (unsigned))                                                                                    \
-	X(error_name, cuGetErrorName, (int, const char **))                                                            \
-	X(device_count, cuDeviceGetCount, (int *))                                                                     \
-	X(device_get, cuDeviceGet, (int *, int))                                                                       \
-	X(device_name, cuDeviceGetName, (char *, int, int))                                                            \
-	X(device_attribute, cuDeviceGetAttribute, (int *, int, int))                                                   \
-	X(ctx_create, cuCtxCreate_v2, (void **, unsigned, int))                                                        \
-	X(ctx_destroy, cuCtxDestroy_v2, (void *))                                                                      \
-	X(ctx_set, cuCtxSetCurrent, (void *))                                                                          \
-	X(module_load, cuModuleLoadData, (void **, const void *))                                                      \
-	X(module_function, cuModuleGetFunction, (void **, void *, const char *))                                       \
-	X(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                                     \
-	X(host_free, cuMemFreeHost, (void *))                                                                          \
-	X(host_pointer, cuMemHostGetDevicePointer_v2, (device_ptr *, void *, unsigned))                                \
-	X(host_register, cuMemHostRegister_v2, (void *, size_t, unsigned))                                             \
-	X(host_unregister, cuMemHostUnregister, (void *))                                                              \
-	X(mem_alloc, cuMemAlloc_v2, (device_ptr *, size_t))                                                            \
-	X(mem_free, cuMemFree_v2, (device_ptr))                                                                        \
-	X(memset8, cuMemsetD8_v2, (device_ptr, unsigned char, size_t))                                                 \
-	X(to_gpu, cuMemcpyHtoD_v2, (device_ptr, const void *, size_t))                                                 \
-	X(to_host, cuMemcpyDtoH_v2, (void *, device_ptr, size_t))                                                      \
-	X(stream_create, cuStreamCreate, (void **, unsigned))                                                          \
-	X(stream_query, cuStreamQuery, (void *))                                                                       \
-	X(stream_destroy, cuStreamDestroy_v2, (void *))                                                                \
-	X(launch, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))
 
 // The library, opened once and never closed.
 static struct {
-#define FIELD(name, symbol, args) int(*name) args;
-	SYMBOLS(FIELD)
-	int (*export)(void *, device_ptr, size_t, int, unsigned long long); // of newer drivers
+#define FIELD(name, symbol, args) CUresult(*name) args;
+	GD_SYMBOLS(FIELD, FIELD)
 } lib;
 
 struct gm_gpu {
-	void *ctx, *module, *stream, *kernel[2];
+	CUcontext ctx;
+	CUmodule module;
+	CUstream stream;
+	CUfunction kernel[2];
 	int running;
 };
 
@@ -73,12 +41,12 @@ static int load(char *err)
 		snprintf(err, GM_ERR, "libcuda.so.1 has no %s", #symbol);                                              \
 		return -1;                                                                                             \
 	}
-	SYMBOLS(NEED)
-	*(void **)&lib.export = dlsym(h, "cuMemGetHandleForAddressRange");
+#define MAYBE(name, symbol, args) *(void **)&lib.name = dlsym(h, #symbol);
+	GD_SYMBOLS(NEED, MAYBE)
 	return 0;
 }
 
-static int failed(int r, const char *what, char *err)
+static int failed(CUresult r, const char *what, char *err)
 {
 	const char *name = NULL;
 	if (!r)
@@ -101,7 +69,7 @@ struct gm_gpu *gm_gpu_open(int ordinal, const char *ptx, char *name, size_t name
 	if (load(err))
 		return NULL;
 	int r = lib.init(0);
-	if (r == NO_DEVICE) {
+	if (r == CUDA_ERROR_NO_DEVICE) {
 		snprintf(err, GM_ERR, "no GPU: the driver is there and sees none");
 		return NULL;
 	}
@@ -114,7 +82,7 @@ struct gm_gpu *gm_gpu_open(int ordinal, const char *ptx, char *name, size_t name
 	}
 	TRY(device_get(&dev, ordinal), "cuDeviceGet");
 	TRY(device_name(name, (int)name_size, dev), "cuDeviceGetName");
-	TRY(device_attribute(&major, COMPUTE_CAPABILITY_MAJOR, dev), "cuDeviceGetAttribute");
+	TRY(device_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev), "cuDeviceGetAttribute");
 	if (major < 7) {
 		snprintf(err, GM_ERR, "%s has compute capability %d.x, and fences by scope need 7.0", name, major);
 		return NULL;
@@ -124,11 +92,11 @@ struct gm_gpu *gm_gpu_open(int ordinal, const char *ptx, char *name, size_t name
 		snprintf(err, GM_ERR, "no memory");
 		return NULL;
 	}
-	TRY(ctx_create(&g->ctx, 0, dev), "cuCtxCreate");
-	TRY(module_load(&g->module, ptx), "cuModuleLoadData");
+	TRY(ctx_create(&g->ctx, CU_CTX_MAP_HOST, dev), "cuCtxCreate");
+	TRY(module_load(&g->module, ptx, 0, NULL, NULL), "the driver refuses the kernels");
 	TRY(module_function(&g->kernel[GM_POST], g->module, "gm_gpu_post"), "cuModuleGetFunction");
 	TRY(module_function(&g->kernel[GM_IMAGE], g->module, "gm_gpu_image"), "cuModuleGetFunction");
-	TRY(stream_create(&g->stream, STREAM_NON_BLOCKING), "cuStreamCreate");
+	TRY(stream_create(&g->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 	return g;
 bad:
 	gm_gpu_close(g);
@@ -151,9 +119,9 @@ void gm_gpu_close(struct gm_gpu *g)
 void *gm_gpu_host(struct gm_gpu *g, size_t bytes, char *err)
 {
 	void *p = NULL;
-	device_ptr at = 0;
+	CUdeviceptr at = 0;
 	TRY(ctx_set(g->ctx), "cuCtxSetCurrent");
-	TRY(host_alloc(&p, bytes, HOST_PORTABLE | HOST_DEVICEMAP), "cuMemHostAlloc");
+	TRY(host_alloc(&p, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc");
 	memset(p, 0, bytes);
 	if (failed(lib.host_pointer(&at, p, 0), "cuMemHostGetDevicePointer", err) || at != (uintptr_t)p) {
 		if (at)
@@ -174,7 +142,7 @@ void gm_gpu_host_free(struct gm_gpu *g, void *p)
 
 uint64_t gm_gpu_alloc(struct gm_gpu *g, size_t bytes, char *err)
 {
-	device_ptr p = 0;
+	CUdeviceptr p = 0;
 	TRY(ctx_set(g->ctx), "cuCtxSetCurrent");
 	TRY(mem_alloc(&p, bytes), "cuMemAlloc");
 	if (failed(lib.memset8(p, 0, bytes), "cuMemsetD8", err)) {
@@ -212,7 +180,7 @@ bad:
 
 uint64_t gm_gpu_map(struct gm_gpu *g, void *p, size_t bytes, int io, char *err)
 {
-	device_ptr at = 0;
+	CUdeviceptr at = 0;
 	TRY(ctx_set(g->ctx), "cuCtxSetCurrent");
 	TRY(host_register(p, bytes, REGISTER_PORTABLE | REGISTER_DEVICEMAP | (io ? REGISTER_IOMEMORY : 0)), "cuMemHostRegister");
 	if (failed(lib.host_pointer(&at, p, 0), "cuMemHostGetDevicePointer", err)) {
@@ -233,12 +201,12 @@ void gm_gpu_unmap(struct gm_gpu *g, void *p)
 int gm_gpu_dmabuf(struct gm_gpu *g, uint64_t at, size_t bytes, char *err)
 {
 	int fd = -1;
-	if (!lib.export) {
+	if (!lib.export_range) {
 		snprintf(err, GM_ERR, "this driver exports no dma-buf (no cuMemGetHandleForAddressRange)");
 		return -1;
 	}
 	TRY(ctx_set(g->ctx), "cuCtxSetCurrent");
-	TRY(export(&fd, at, bytes, DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
+	TRY(export_range(&fd, at, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), "cuMemGetHandleForAddressRange");
 	return fd;
 bad:
 	return -1;
@@ -260,7 +228,7 @@ int gm_gpu_done(struct gm_gpu *g, char *err)
 	int r = lib.ctx_set(g->ctx);
 	if (!r)
 		r = lib.stream_query(g->stream);
-	if (r == NOT_READY)
+	if (r == CUDA_ERROR_NOT_READY)
 		return 0;
 	g->running = 0;
 	return failed(r, "the kernel", err) ? -1 : 1;

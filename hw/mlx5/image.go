@@ -34,12 +34,13 @@ type image struct {
 	issue, done region // samples, 8 B each
 }
 
-// arena hands out pieces of one block of memory. data is nil where this process
-// cannot read it.
+// arena hands out pieces of one block of memory. Where it is the GPU's, data is a
+// mirror in this process.
 type arena struct {
 	at   uint64
 	data []byte
 	used int
+	gpu  bool // data is a mirror
 }
 
 // region is a piece of an arena.
@@ -264,8 +265,8 @@ func (g *GPU) pinned(n int) (*arena, func(), error) {
 	return &arena{at: uint64(uintptr(p)), data: unsafe.Slice((*byte)(p), n)}, func() { C.gm_gpu_host_free(g.c, p) }, nil
 }
 
-// memory takes GPU memory; its data is a mirror in this process.
-func (g *GPU) memory(n int) (*arena, func(), error) {
+// device takes GPU memory; its data is a mirror in this process.
+func (g *GPU) device(n int) (*arena, func(), error) {
 	var at C.uint64_t
 	_, err := try(func(why *C.char) C.int {
 		if at = C.gm_gpu_alloc(g.c, C.size_t(n), why); at == 0 {
@@ -277,7 +278,14 @@ func (g *GPU) memory(n int) (*arena, func(), error) {
 		return nil, nil, err
 	}
 	p := C.calloc(1, C.size_t(n))
-	return &arena{at: uint64(at), data: unsafe.Slice((*byte)(p), n)}, func() { C.gm_gpu_free(g.c, at); C.free(p) }, nil
+	return &arena{at: uint64(at), data: unsafe.Slice((*byte)(p), n), gpu: true}, func() { C.gm_gpu_free(g.c, at); C.free(p) }, nil
+}
+
+func (g *GPU) memory(n int, inGPU bool) (*arena, func(), error) {
+	if inGPU {
+		return g.device(n)
+	}
+	return g.pinned(n)
 }
 
 // grace is what a kernel may take beyond its budget, and again once it was told
@@ -305,10 +313,10 @@ func (g *GPU) wait(kernel C.int, r *C.struct_gm_run, nic uint64, stop *C.uint32_
 	}
 }
 
-// within bounds how long the whole program may take: each message a multiple of
-// what a slow GPU needs.
+// within bounds how long the whole program may take: the budget on a slow clock,
+// and for each message a multiple of what a slow GPU needs.
 func (p *Program) within() time.Duration {
-	return p.Budget + time.Duration(p.N+p.Warmup)*200*time.Microsecond
+	return ticksPerNS*p.Budget + time.Duration(p.N+p.Warmup)*200*time.Microsecond
 }
 
 // ticksPerNS is at least what a GPU's clock counts in a nanosecond: it turns a
@@ -333,7 +341,7 @@ func (c *Case) OnGPU(g *GPU, queuesInGPU bool) (*Outcome, error) {
 	queues, kernel := host, C.int(C.GM_POST)
 	if queuesInGPU {
 		var free func()
-		if queues, free, err = g.memory(c.need()); err != nil {
+		if queues, free, err = g.device(c.need()); err != nil {
 			return nil, err
 		}
 		defer free()
@@ -361,6 +369,9 @@ func (c *Case) OnGPU(g *GPU, queuesInGPU bool) (*Outcome, error) {
 }
 
 func (g *GPU) to(a *arena) error {
+	if !a.gpu {
+		return nil
+	}
 	_, err := try(func(why *C.char) C.int {
 		return C.gm_gpu_to(g.c, C.uint64_t(a.at), unsafe.Pointer(&a.data[0]), C.size_t(len(a.data)), why)
 	})
@@ -368,6 +379,9 @@ func (g *GPU) to(a *arena) error {
 }
 
 func (g *GPU) from(a *arena) error {
+	if !a.gpu {
+		return nil
+	}
 	_, err := try(func(why *C.char) C.int {
 		return C.gm_gpu_from(g.c, unsafe.Pointer(&a.data[0]), C.uint64_t(a.at), C.size_t(len(a.data)), why)
 	})

@@ -11,6 +11,7 @@ struct gm_state {
 	uint32_t head, tail; // WQEBBs built; WQEBBs that are free again
 	uint32_t polled; // CQEs
 	uint32_t sent, completed; // messages
+	uint32_t shape, unsignaled; // of the next message; messages since one that asked for a CQE
 	uint32_t rings, full, samples; // counted here: the report may be far away
 	uint64_t bell; // first 8 B of the last WQE's control segment
 };
@@ -29,11 +30,6 @@ GM_FN uint8_t *gm_segment(const struct gm_queue *q, uint32_t bb, uint32_t k)
 	return q->sq + (uint64_t)((bb * 4 + k) & (q->wqebbs * 4 - 1)) * 16;
 }
 
-GM_FN int gm_signaled(const struct gm_run *r, uint32_t i)
-{
-	return (i + 1) % r->signal_every == 0 || i + 1 == r->warmup + r->n;
-}
-
 // gm_inline returns word k of message i's payload, 0 behind its end.
 GM_FN uint32_t gm_inline(const struct gm_run *r, const struct gm_shape *s, const uint8_t *src, uint32_t i, uint32_t k)
 {
@@ -50,11 +46,12 @@ GM_FN uint32_t gm_inline(const struct gm_run *r, const struct gm_shape *s, const
 GM_FN void gm_build(const struct gm_run *r, struct gm_state *st, uint32_t i)
 {
 	const struct gm_queue *q = &r->q;
-	const struct gm_shape *s = &r->shape[i % r->shapes];
+	const struct gm_shape *s = &r->shape[st->shape];
 	uint32_t ds = gm_segments(s), bb = st->head;
 	uint64_t off = i % GM_SLOTS * r->stride, to = r->remote + off;
 	uint32_t c0 = gm_be32((bb & 0xffff) << 8 | s->opcode), c1 = gm_be32(q->qpn << 8 | ds);
-	uint32_t flags = s->flags | (gm_signaled(r, i) ? GM_CQ_UPDATE : 0);
+	int ask = ++st->unsignaled == r->signal_every || i + 1 == r->warmup + r->n;
+	uint32_t flags = s->flags | (ask ? GM_CQ_UPDATE : 0);
 	const uint8_t *src = r->source + off;
 
 	gm_st128(gm_segment(q, bb, 0), c0, c1, gm_be32(flags), s->opcode == GM_OP_WRITE_IMM ? gm_be32(i) : 0);
@@ -74,6 +71,10 @@ GM_FN void gm_build(const struct gm_run *r, struct gm_state *st, uint32_t i)
 	}
 	st->bell = (uint64_t)c1 << 32 | c0;
 	st->head += gm_wqebbs(ds);
+	if (ask)
+		st->unsignaled = 0;
+	if (++st->shape == r->shapes) // no division: it would cost more than a WQE's stores
+		st->shape = 0;
 }
 
 GM_FN void gm_store_record(const struct gm_run *r, uint32_t v)
@@ -150,7 +151,7 @@ GM_FN int gm_poll(const struct gm_run *r, struct gm_state *st)
 	uint32_t at = st->tail + ((counter - st->tail) & 0xffff);
 	uint32_t qpn_ds = gm_be32(gm_ld32((const uint32_t *)(gm_segment(q, at, 0) + 4)));
 	st->tail = at + gm_wqebbs(qpn_ds & 0x3f);
-	st->completed = (st->completed / r->signal_every + 1) * r->signal_every;
+	st->completed += r->signal_every;
 	if (st->completed > r->warmup + r->n)
 		st->completed = r->warmup + r->n;
 	return 1;
@@ -182,7 +183,7 @@ GM_FN int gm_wait(const struct gm_run *r, struct gm_state *st)
 // gm_room waits until the next message has a slot and is allowed to be in flight.
 GM_FN int gm_room(const struct gm_run *r, struct gm_state *st, uint32_t i)
 {
-	uint32_t need = gm_wqebbs(gm_segments(&r->shape[i % r->shapes]));
+	uint32_t need = gm_wqebbs(gm_segments(&r->shape[st->shape]));
 	while (i - st->completed >= r->window ||
 	       (st->head + need - st->tail > r->q.wqebbs && r->plant != GM_PLANT_NO_ROOM_CHECK)) {
 		st->full++;
@@ -194,7 +195,7 @@ GM_FN int gm_room(const struct gm_run *r, struct gm_state *st, uint32_t i)
 
 GM_FN void gm_post(const struct gm_run *r)
 {
-	struct gm_state st = {r->q.start, r->q.start, r->q.cq_start, 0, 0, 0, 0, 0, 0};
+	struct gm_state st = {r->q.start, r->q.start, r->q.cq_start, 0, 0, 0, 0, 0, 0, 0, 0};
 	struct gm_report *rep = r->report;
 	uint32_t total = r->warmup + r->n, failed = 0;
 
@@ -211,8 +212,8 @@ GM_FN void gm_post(const struct gm_run *r)
 				break;
 			if (r->plant == GM_PLANT_EARLY_DOORBELL) { // rings for what it builds only later
 				struct gm_state early = st;
-				uint32_t ds = gm_segments(&r->shape[st.sent % r->shapes]);
-				early.bell = (uint64_t)gm_be32(r->q.qpn << 8 | ds) << 32 | gm_be32((st.head & 0xffff) << 8 | r->shape[st.sent % r->shapes].opcode);
+				uint32_t ds = gm_segments(&r->shape[st.shape]);
+				early.bell = (uint64_t)gm_be32(r->q.qpn << 8 | ds) << 32 | gm_be32((st.head & 0xffff) << 8 | r->shape[st.shape].opcode);
 				early.head += gm_wqebbs(ds);
 				gm_ring(r, &early);
 				for (uint64_t t = gm_clock(); gm_clock() - t < r->budget / 16;)

@@ -84,10 +84,30 @@ int gv_devices(char *names, size_t n)
 
 static const char shut_up_bf[] = "MLX5_SHUT_UP_BF";
 
+// open_devx opens an mlx5 device so that its own commands can be given.
+static struct gv_context *open_devx(struct gv_device *d, char *err, size_t n)
+{
+	const struct {
+		uint32_t flags;
+		uint64_t comp_mask;
+	} attr = {.flags = 1}; // MLX5DV_CONTEXT_FLAGS_DEVX
+	void *h = dlopen("libmlx5.so.1", RTLD_NOW);
+	_Bool (*supported)(struct gv_device *) = h ? dlsym(h, "mlx5dv_is_supported") : NULL;
+	struct gv_context *(*open)(struct gv_device *, const void *) = h ? dlsym(h, "mlx5dv_open_device") : NULL;
+	struct gv_context *c = NULL;
+	if (!supported || !open)
+		snprintf(err, n, "no mlx5 provider: %s", dlerror());
+	else if (!supported(d))
+		snprintf(err, n, "%s is no mlx5 device", lib.get_device_name(d));
+	else if (!(c = open(d, &attr)))
+		snprintf(err, n, "open %s with DevX: %s", lib.get_device_name(d), strerror(errno));
+	return c;
+}
+
 // gv_open opens a device. A provider reads its environment when it does; of mlx5,
 // MLX5_SHUT_UP_BF says that nothing may be pushed through a BlueFlame register.
 // One call at a time: the environment is the process's.
-struct gv_context *gv_open(const char *name, int no_blueflame, char *err, size_t n)
+struct gv_context *gv_open(const char *name, int no_blueflame, int devx, char *err, size_t n)
 {
 	int num = 0;
 	struct gv_device **list = lib.get_device_list(&num);
@@ -103,7 +123,9 @@ struct gv_context *gv_open(const char *name, int no_blueflame, char *err, size_t
 			no_blueflame = no_blueflame && !getenv(shut_up_bf);
 			if (no_blueflame)
 				setenv(shut_up_bf, "1", 0);
-			if (!(c = lib.open_device(list[i])))
+			if (devx)
+				c = open_devx(list[i], err, n);
+			else if (!(c = lib.open_device(list[i])))
 				snprintf(err, n, "open %s: %s", name, strerror(errno));
 			if (no_blueflame)
 				unsetenv(shut_up_bf);
@@ -125,7 +147,7 @@ static int query_device(struct gv_context *c, struct gv_device_attr_ex *d)
 
 int gv_query(const char *name, struct gv_device_attr_ex *d, struct gv_port_attr *ports, int max, char *err, size_t n)
 {
-	struct gv_context *c = gv_open(name, 0, err, n);
+	struct gv_context *c = gv_open(name, 0, 0, err, n);
 	int rc, i = 0;
 	if (!c)
 		return -1;
@@ -202,7 +224,7 @@ int gv_end_open(struct gv_end *e, const struct gv_config *c)
 	e->port = c->port;
 	e->pages = c->pages;
 	e->gid_index = -1;
-	if (!(e->ctx = gv_open(c->device, c->no_blueflame, e->err, sizeof e->err)))
+	if (!(e->ctx = gv_open(c->device, c->no_blueflame, c->devx, e->err, sizeof e->err)))
 		return -1;
 	e->extended = c->extended;
 	if ((rc = query_device(e->ctx, &e->dev)))

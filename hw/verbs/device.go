@@ -154,7 +154,7 @@ func Open(c Config) (Endpoint, error) {
 	defer C.free(unsafe.Pointer(cname))
 	cc := C.struct_gv_config{
 		device: cname, port: C.int(c.Port), qps: C.int(c.QPs), depth: C.int(c.Depth), pages: C.int(c.Pages),
-		bytes: C.size_t(c.Bytes), want_inline: C.uint32_t(c.Inline), no_blueflame: flag(c.NoBlueFlame), extended: flag(c.Extended),
+		bytes: C.size_t(c.Bytes), want_inline: C.uint32_t(c.Inline), no_blueflame: flag(c.NoBlueFlame), extended: flag(c.Extended), devx: flag(c.DevX),
 	}
 	if c.GID == "" {
 		cc.any_gid = 1
@@ -212,6 +212,26 @@ func (e *endpoint) Address() Address {
 		a.QPNs = append(a.QPNs, uint32(e.c.qp[i].qp_num))
 	}
 	return a
+}
+
+// Handles are the library's objects of an endpoint, for who makes queues of their
+// own on them.
+type Handles struct {
+	Context, PD unsafe.Pointer // struct ibv_context, struct ibv_pd
+	GIDIndex    int
+	MTU         int    // enumeration of the wire
+	Source      []byte // what Prepare fills
+}
+
+// HandlesOf returns the handles of an endpoint that Open returned; false for
+// another. They are good until it is closed.
+func HandlesOf(e Endpoint) (Handles, bool) {
+	v, ok := e.(*endpoint)
+	if !ok {
+		return Handles{}, false
+	}
+	src, _, _ := v.memory()
+	return Handles{unsafe.Pointer(v.c.ctx), unsafe.Pointer(v.c.pd), int(v.c.gid_index), int(v.c.mtu), src}, true
 }
 
 func (e *endpoint) Connect(r Address) error {

@@ -46,6 +46,7 @@ struct gv_config {
 	size_t bytes;
 	uint32_t want_inline;
 	int no_blueflame; // for providers that can be told so
+	int devx;	  // of mlx5: the device's own commands can be given
 	int extended;	  // poll by gv_cq_ex, with time stamps where the device has them
 };
 
@@ -90,7 +91,7 @@ struct gv_batch {
 int gv_load(char *err, size_t n);
 int gv_devices(char *names, size_t n);
 const char *gv_status(int wc_status);
-struct gv_context *gv_open(const char *name, int no_blueflame, char *err, size_t n);
+struct gv_context *gv_open(const char *name, int no_blueflame, int devx, char *err, size_t n);
 int gv_query(const char *name, struct gv_device_attr_ex *d, struct gv_port_attr *ports, int max, char *err, size_t n);
 int gv_port_state(struct gv_end *e);
 int gv_end_open(struct gv_end *e, const struct gv_config *c);

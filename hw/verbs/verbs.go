@@ -80,6 +80,7 @@ type Config struct {
 	Inline int // asked for; Info says what the device agreed to
 
 	NoBlueFlame bool // ring by the doorbell register alone, where Info.BlueFlame says that it can be told so
+	DevX        bool // of mlx5: objects can be made by the device's own commands, on what Handles returns
 	Extended    bool // completions are polled with their device times, where Info.Stamps says that it has them
 }
 

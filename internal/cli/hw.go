@@ -19,6 +19,7 @@ import (
 	"gdisim/hw"
 	"gdisim/hw/cuda"
 	"gdisim/hw/host"
+	"gdisim/hw/mlx5"
 	"gdisim/hw/pair"
 	"gdisim/hw/verbs"
 	"gdisim/internal/table"
@@ -33,6 +34,7 @@ type hwFlags struct {
 	listen, peer string
 	loopback     bool
 	backend      string
+	poster       string
 	token        string
 	quiet        bool
 	view         view
@@ -51,6 +53,8 @@ stage as far as hardware shows it. Two hosts with an RDMA device each:
   other  gdisim hw FILE --peer HOST:PORT --token T  writes the result
 
   gdisim hw FILE --loopback        both ends in this process
+  gdisim hw FILE --backend gpu-doorbell --loopback
+                                   a GPU builds the WQEs and rings a mlx5 device
   gdisim hw FILE --backend host    only what this machine's CPU and kernel cost
   gdisim hw FILE --backend cuda    what a GPU and its host show without a NIC
   gdisim hw bench --backend cuda   everything that can be measured on a GPU
@@ -66,8 +70,9 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	fs.StringVar(&f.listen, "listen", "", "be the target, at `HOST:PORT`, of the one who gives --peer")
 	fs.StringVar(&f.peer, "peer", "", "measure against the process that listens at `HOST:PORT`")
 	fs.BoolVar(&f.loopback, "loopback", false, "both ends in this process")
-	fs.StringVar(&f.backend, "backend", "verbs", "verbs, host for the costs of this machine alone, or cuda for a GPU and its host")
-	fs.IntVar(&f.o.GPU, "gpu", 0, "with cuda: ordinal of the GPU")
+	fs.StringVar(&f.backend, "backend", "verbs", "verbs, gpu-doorbell, host for the costs of this machine alone, or cuda for a GPU and its host")
+	fs.IntVar(&f.o.GPU, "gpu", 0, "with cuda and gpu-doorbell: ordinal of the GPU")
+	fs.StringVar(&f.poster, "poster", "gpu", "with gpu-doorbell: gpu, or cpu for a CPU thread in its place")
 	fs.StringVar(&f.token, "token", os.Getenv("GDISIM_HW_TOKEN"), "what both ends must know, 16 characters or more; made where --listen has none (also $GDISIM_HW_TOKEN, which other users cannot read)")
 	fs.StringVar(&f.o.Device, "device", "", "RDMA device (default: the first with an active port)")
 	fs.StringVar(&f.o.PeerDevice, "peer-device", "", "the other end's device with --loopback (default: the same)")
@@ -107,8 +112,10 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	switch {
-	case f.backend != "verbs" && f.backend != "host" && f.backend != "cuda":
-		return fmt.Errorf("unknown --backend %q (want verbs, host or cuda)", f.backend)
+	case !slices.Contains([]string{"verbs", "gpu-doorbell", "host", "cuda"}, f.backend):
+		return fmt.Errorf("unknown --backend %q (want verbs, gpu-doorbell, host or cuda)", f.backend)
+	case f.poster != "gpu" && f.poster != "cpu":
+		return fmt.Errorf("unknown --poster %q (want gpu or cpu)", f.poster)
 	case f.roles() != 1:
 		return errors.New("one of --listen, --peer, --loopback, --backend host and --backend cuda must say how to run")
 	case f.peer != "" && f.token == "":
@@ -128,9 +135,11 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 	stderr := cmd.ErrOrStderr()
 	f.o.Pair.Token = f.token
 	f.name(stderr)
-	if err := f.ready(); err != nil {
+	done, err := f.ready(stderr)
+	if err != nil {
 		return err
 	}
+	defer done()
 	if f.listen != "" {
 		return f.serve(cmd.Context(), s, stderr)
 	}
@@ -211,16 +220,40 @@ func (f *hwFlags) name(stderr io.Writer) {
 	}
 }
 
-// ready says whether this machine has what the backend needs, before a run.
-func (f *hwFlags) ready() error {
-	err := host.Available()
-	if f.backend == "verbs" {
-		err = verbs.Available()
+// ready opens what the backend needs before a run, and tells what of it this
+// machine lacks, a line each. The caller calls done at the end.
+func (f *hwFlags) ready(stderr io.Writer) (done func(), err error) {
+	var lacks []error
+	done = func() {}
+	switch f.backend {
+	case "host", "cuda":
+		lacks = append(lacks, host.Available())
+	case "verbs":
+		lacks = append(lacks, verbs.Available())
+	case "gpu-doorbell":
+		lacks = append(lacks, mlx5.Available())
+		f.o.Doorbell = &hw.GPUDoorbell{}
+		if f.poster == "gpu" && f.listen == "" { // the target needs none
+			g, err := mlx5.OpenGPU(f.o.GPU)
+			switch {
+			case err == nil:
+				f.o.Doorbell.GPU, done = g, g.Close
+			case !errors.Is(err, mlx5.ErrNoGPU):
+				return done, &failure{err}
+			}
+			lacks = append(lacks, err)
+		}
 	}
-	if err != nil {
-		return &absent{err}
+	lacks = slices.DeleteFunc(lacks, func(err error) bool { return err == nil })
+	if len(lacks) == 0 {
+		return done, nil
 	}
-	return nil
+	done()
+	last := len(lacks) - 1
+	for _, l := range lacks[:last] {
+		say(stderr, "gdisim: %v\n", l)
+	}
+	return func() {}, &absent{lacks[last]}
 }
 
 func (f *hwFlags) measure(ctx context.Context, s *scenarios.Scenario) (*result.Result, error) {

@@ -28,6 +28,7 @@ func TestHWUsage(t *testing.T) {
 		{"no file", "hw", "needs one FILE"},
 		{"format", "hw a.yaml --loopback --format xml", `unknown --format "xml"`},
 		{"probe format", "hw probe --format xml", `unknown --format "xml"`},
+		{"poster", "hw a.yaml --backend gpu-doorbell --loopback --poster dpu", `unknown --poster "dpu"`},
 		{"self-test's backend", "hw selftest --backend verbs", `--backend "verbs" has no self-test`},
 		{"self-test's poster", "hw selftest --poster dpu", `unknown --poster "dpu"`},
 	} {
@@ -54,6 +55,16 @@ func TestHWAbsent(t *testing.T) {
 		if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "no RDMA") {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, stdout, stderr)
 		}
+	}
+	// The GPU doorbell needs two things: a line each.
+	if g, err := mlx5.OpenGPU(0); err == nil {
+		g.Close()
+	} else {
+		code, stdout, stderr := exec(fake, "hw", "a.yaml", "--backend", "gpu-doorbell", "--loopback")
+		if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 2 {
+			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+		mustContain(t, "stderr", stderr, "gdisim: no RDMA", "gdisim: no GPU")
 	}
 	code, stdout, stderr := exec(fake, "hw", "probe")
 	if code != 3 || strings.Count(stderr, "\n") != 1 {

@@ -65,9 +65,11 @@ func (f *hwFlags) bench(cmd *cobra.Command) error {
 		return fmt.Errorf("unknown --backend %q (want cuda or host)", f.backend)
 	}
 	f.name(cmd.ErrOrStderr())
-	if err := f.ready(); err != nil {
+	done, err := f.ready(cmd.ErrOrStderr())
+	if err != nil {
 		return err
 	}
+	defer done()
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
 	if err != nil {
 		return err

@@ -1,11 +1,13 @@
 // What rdma-core's own helpers make of the cases of layout_test.go: a line of
 // hexadecimal bytes each. Arguments: KIND and the fields, by number.
 #include <endian.h>
+#include <infiniband/mlx5_user_ioctl_verbs.h>
 #include <infiniband/mlx5dv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../dv.h"
 #include "../layout.h"
 
 #define SAME(a, b) _Static_assert((unsigned long)(a) == (unsigned long)(b), #a " is not " #b)
@@ -28,6 +30,38 @@ SAME(sizeof(struct mlx5_cqe64), GM_BB);
 SAME(offsetof(struct mlx5_cqe64, sop_drop_qpn), 56);
 SAME(offsetof(struct mlx5_cqe64, wqe_counter), 60);
 SAME(offsetof(struct mlx5_cqe64, op_own), 63);
+
+#define AT(a, b, f) SAME(offsetof(struct a, f), offsetof(struct b, f))
+SAME(sizeof(struct gm_umem), sizeof(struct mlx5dv_devx_umem));
+SAME(sizeof(struct gm_umem_in), sizeof(struct mlx5dv_devx_umem_in));
+AT(gm_umem_in, mlx5dv_devx_umem_in, size);
+AT(gm_umem_in, mlx5dv_devx_umem_in, access);
+AT(gm_umem_in, mlx5dv_devx_umem_in, pgsz_bitmap);
+AT(gm_umem_in, mlx5dv_devx_umem_in, comp_mask);
+AT(gm_umem_in, mlx5dv_devx_umem_in, dmabuf_fd);
+SAME(sizeof(struct gm_uar), sizeof(struct mlx5dv_devx_uar));
+AT(gm_uar, mlx5dv_devx_uar, reg_addr);
+AT(gm_uar, mlx5dv_devx_uar, base_addr);
+AT(gm_uar, mlx5dv_devx_uar, page_id);
+SAME(sizeof(struct gm_pd_out), sizeof(struct mlx5dv_pd));
+AT(gm_pd_out, mlx5dv_pd, pdn);
+SAME(sizeof(struct gm_ah_out), sizeof(struct mlx5dv_ah));
+SAME(sizeof(struct gm_av), sizeof(struct mlx5_wqe_av));
+AT(gm_av, mlx5_wqe_av, rmac);
+AT(gm_av, mlx5_wqe_av, rgid);
+SAME(sizeof(struct gm_dv_obj), sizeof(struct mlx5dv_obj));
+AT(gm_dv_obj, mlx5dv_obj, ah);
+AT(gm_dv_obj, mlx5dv_obj, pd);
+SAME(GM_DV_OBJ_AH, MLX5DV_OBJ_AH);
+SAME(GM_DV_OBJ_PD, MLX5DV_OBJ_PD);
+SAME(GM_UMEM_DMABUF, MLX5DV_UMEM_MASK_DMABUF);
+SAME(GM_UAR_BLUEFLAME, MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF);
+SAME(GM_UAR_NO_CACHE, MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC);
+SAME(MLX5DV_CONTEXT_FLAGS_DEVX, 1); // as package verbs opens a device
+AT(gv_ah_attr, ibv_ah_attr, grh);
+AT(gv_ah_attr, ibv_ah_attr, is_global);
+AT(gv_ah_attr, ibv_ah_attr, port_num);
+AT(gv_mr, ibv_mr, lkey);
 
 static void hex(const void *p, size_t n)
 {
