@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gdisim/result"
@@ -160,11 +162,25 @@ type param struct {
 	key   string
 	field scenarios.Field
 	prior scenarios.CostSpec // a duration is a cost without cycles
+	dist  string             // the prior as written, where it is a distribution
 	why   string             // why it cannot be fitted
 }
 
-// text writes the parameter at a scale, as a scenario does.
+var durations = regexp.MustCompile(`[0-9]+(?:\.[0-9]+)?(?:ps|ns|us|ms|s)\b`)
+
+// text writes the parameter at a scale, as a scenario does. A distribution keeps
+// its shape.
 func (p *param) text(scale float64) string {
+	if p.dist != "" {
+		return durations.ReplaceAllStringFunc(p.dist, func(text string) string {
+			unit := strings.TrimLeft(text, "0123456789.")
+			v, err := strconv.ParseFloat(strings.TrimSuffix(text, unit), 64)
+			if err != nil {
+				return text
+			}
+			return sim.Duration(math.Round(v * float64(units[unit]) * scale)).String()
+		})
+	}
 	fixed := sim.Duration(math.Round(float64(p.prior.Fixed.Mean()) * scale))
 	if p.prior.MilliCycles == 0 {
 		return fixed.String()
@@ -176,6 +192,8 @@ func (p *param) text(scale float64) string {
 	return s
 }
 
+var units = map[string]sim.Duration{"ps": sim.Picosecond, "ns": sim.Nanosecond, "us": sim.Microsecond, "ms": sim.Millisecond, "s": sim.Second}
+
 // model is the simulator as a function of parameters.
 type model struct {
 	ctx     context.Context
@@ -184,8 +202,11 @@ type model struct {
 	params  map[string]*param
 	runs    int
 	shorten [][]string // --set of every trial, of each scenario
+	taken   []string   // of every trial too: what measured costs said
 	plain   bool       // no row is a stage: trials need not record them
 }
+
+const whySwept = "the scenario sweeps it"
 
 func newModel(ctx context.Context, sets []Set, o Options) (*model, error) {
 	m := &model{ctx: ctx, sets: sets, o: o, params: map[string]*param{}}
@@ -214,7 +235,7 @@ func newModel(ctx context.Context, sets []Set, o Options) (*model, error) {
 		p := &param{key: fd.Key, field: fd}
 		switch {
 		case swept[fd.Key]:
-			p.why = "the scenario sweeps it"
+			p.why = whySwept
 		case !c.Has(fd.Key):
 			p.why = "the profile has no value to start from"
 		case fd.Kind == scenarios.Cost:
@@ -224,10 +245,16 @@ func newModel(ctx context.Context, sets []Set, o Options) (*model, error) {
 		default:
 			p.prior.Fixed = sim.Fixed(c.Duration(fd.Key))
 		}
-		if p.why == "" && !p.prior.Fixed.IsFixed() {
-			p.why = "its prior is a distribution"
-		}
 		m.params[fd.Key] = p
+	}
+	for _, q := range c.Used() {
+		p := m.params[q.Key]
+		if p == nil || p.prior.Fixed.IsFixed() {
+			continue
+		}
+		if p.dist = q.Value; strings.Contains(q.Value, "file:") {
+			p.why = "its prior is a distribution of measured durations"
+		}
 	}
 	return m, nil
 }
@@ -238,7 +265,7 @@ func (m *model) simulate(scales map[string]float64) (*result.Result, error) {
 	var all result.Result
 	for i, set := range m.sets {
 		t := *set.Scenario
-		sets := slices.Clone(m.shorten[i])
+		sets := slices.Concat(m.shorten[i], m.taken)
 		for _, key := range slices.Sorted(maps.Keys(scales)) {
 			sets = append(sets, key+"="+m.params[key].text(scales[key]))
 		}

@@ -29,7 +29,7 @@ const (
 	step      = 0.2  // of the finite differences: times add up, so the model is nearly linear
 	rounds    = 6    // Gauss-Newton rounds at most
 	settled   = 2e-3 // a round that moves no scale by more is the last
-	holdOut   = 4    // every holdOut-th row is not fitted, where there are enough
+	holdOut   = 0.25 // of the rows are not fitted, where there are enough
 	fewRows   = 8
 	parallel  = 0.2  // a column with less of its own than this is seen only together with others
 	tooUnsure = 0.35 // a standard deviation above this, as a scale, tells nothing
@@ -63,7 +63,7 @@ func (f *Fit) fit(m *model, taken map[string]bool) error {
 	}
 	m.plain = !slices.ContainsFunc(f.Rows, func(r Row) bool { return r.name.Stage != stage.None })
 	for i := range f.Rows {
-		f.Rows[i].HeldOut = len(f.Rows) >= fewRows && i%holdOut == holdOut-1
+		f.Rows[i].HeldOut = len(f.Rows) >= fewRows && heldOut(i)
 		f.Rows[i].Before, _ = f.Rows[i].of(base)
 		f.Rows[i].After = f.Rows[i].Before
 	}
@@ -126,6 +126,13 @@ func (f *Fit) fit(m *model, taken map[string]bool) error {
 		return nil
 	}
 	return f.solve(m, keep)
+}
+
+// heldOut picks the rows that are not fitted: spread evenly, and in no step with
+// what a sweep repeats, as every fourth would be.
+func heldOut(i int) bool {
+	_, part := math.Modf(float64(i+1) * (math.Phi - 1))
+	return part >= 1-holdOut
 }
 
 // errors sums up the relative errors of all rows.

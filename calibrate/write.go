@@ -35,7 +35,7 @@ func (f *Fit) Text(w io.Writer) error {
 	for _, p := range f.Params {
 		key := strings.TrimPrefix(p.Key, "hardware.")
 		if !p.Fitted {
-			left.Rows = append(left.Rows, []string{key, p.Prior, p.Why})
+			left.Rows = append(left.Rows, []string{key, short(p.Prior), p.Why})
 			continue
 		}
 		by := "fit"
@@ -45,7 +45,7 @@ func (f *Fit) Text(w io.Writer) error {
 		if p.Why != "" {
 			by += ": " + p.Why
 		}
-		fitted.Rows = append(fitted.Rows, []string{key, p.Prior, p.Value, p.LowValue + " to " + p.HighValue, by})
+		fitted.Rows = append(fitted.Rows, []string{key, short(p.Prior), short(p.Value), short(p.LowValue) + " to " + short(p.HighValue), by})
 	}
 	rows := &table.Table{Columns: []table.Column{
 		{Head: "number"}, {Group: "us", Head: "measured", Right: true}, {Group: "us", Head: "prior", Right: true}, {Group: "us", Head: "fit", Right: true}, {Head: "residual", Right: true}, {Head: "use"},
@@ -79,6 +79,15 @@ func (f *Fit) Text(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// short is a value for a table: of a distribution its first duration, its median
+// or mean, marked as one.
+func short(text string) string {
+	if strings.HasPrefix(text, "{dist:") {
+		return "~" + durations.FindString(text)
+	}
+	return text
 }
 
 func percent(v float64) string {

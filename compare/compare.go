@@ -115,7 +115,7 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 			r.Unit = y.unit
 		}
 		switch {
-		case !inB && k.staged && a.Backend == "sim" && b.Backend == "hw" && !strings.Contains(k.what, "/gpu."):
+		case !inB && k.staged && lumped(vb, k, x.stack):
 			r.Verdict = Unmeasured
 		case !inB:
 			r.Verdict = OnlyA
@@ -124,7 +124,7 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 		default:
 			r.Half, r.Known = math.Hypot(x.half, y.half), x.known || y.known
 			switch d := r.Diff(); {
-			case x.stack != y.stack && !k.staged:
+			case x.stack != y.stack && !strings.Contains(k.what, "/"):
 				r.Verdict = OtherStack
 			case mixed && k.staged && strings.HasSuffix(k.what, "/"+stage.NICAck.String()):
 				r.Verdict = OtherExtent
@@ -145,6 +145,20 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 type key struct {
 	point, path, what string
 	staged            bool
+}
+
+// handOver are stages between a GPU thread and a proxy, which a thread that has
+// the message already does not take.
+var handOver = []stage.Stage{stage.PCIeNotify, stage.CPUWait, stage.CPUDequeue, stage.CPUPublish}
+
+// lumped reports whether the numbers of hardware have a lump that the stage k of
+// that stack is in.
+func lumped(of map[key]value, k key, stack string) bool {
+	metric, rest, _ := strings.Cut(k.what, "/")
+	name, _, _ := strings.Cut(rest, "@")
+	lump, ok := of[key{k.point, k.path, metric + "/" + stage.Unresolved.String(), false}]
+	st, _ := stage.Parse(name)
+	return ok && !strings.HasPrefix(name, "gpu.") && (lump.stack == stack || !slices.Contains(handOver, st))
 }
 
 // stamped reports whether a device's clock told when its CQEs were written.
@@ -211,7 +225,7 @@ func numbers(r *result.Result, fold map[stage.Stage]stage.Stage) (map[key]value,
 					if s.Node > 0 {
 						what += fmt.Sprintf("@%d", s.Node)
 					}
-					add(key{point, p.Name, what, s.Stage != stage.Unresolved}, value{v: float64(s.Time), half: float64(s.Spread), known: s.Method != "", unit: "time"})
+					add(key{point, p.Name, what, s.Stage != stage.Unresolved}, value{v: float64(s.Time), half: float64(s.Spread), known: s.Method != "", stack: p.Stack, unit: "time"})
 				}
 			}
 			measured(point, p.Name, p.Measured)

@@ -77,7 +77,7 @@ func TestStages(t *testing.T) {
 	}
 	a := one("sim", "s", stages(
 		result.StageTime{Stage: stage.GPURing, Time: us}, result.StageTime{Stage: stage.CPUPost, Time: 60 * sim.Nanosecond}, result.StageTime{Stage: stage.CPURing, Time: 40 * sim.Nanosecond},
-		result.StageTime{Stage: stage.NICTx, Time: us}, result.StageTime{Stage: stage.NICAck, Time: us}))
+		result.StageTime{Stage: stage.NICTx, Time: us}, result.StageTime{Stage: stage.NICAck, Time: us}, result.StageTime{Stage: stage.CPUDequeue, Time: us}))
 	b := one("hw", "verbs-cpu", stages(
 		result.StageTime{Stage: stage.CPUPost, Time: 130 * sim.Nanosecond, Spread: 10 * sim.Nanosecond, Method: "clock"},
 		result.StageTime{Stage: stage.Unresolved, Time: 2 * us, Spread: 1, Method: "rest"}, result.StageTime{Stage: stage.NICAck, Time: us, Method: "clock"}))
@@ -89,8 +89,10 @@ func TestStages(t *testing.T) {
 	if r := row(t, c, "put+completion/nic.tx"); r.Verdict != Unmeasured {
 		t.Errorf("a stage that hardware cannot see: %+v", r)
 	}
-	if r := row(t, c, "put+completion/gpu.ring"); r.Verdict != OnlyA {
-		t.Errorf("a stage that did not happen: %+v", r)
+	for _, name := range []string{"gpu.ring", "cpu.dequeue"} {
+		if r := row(t, c, "put+completion/"+name); r.Verdict != OnlyA {
+			t.Errorf("a stage that did not happen: %+v", r)
+		}
 	}
 	if r := row(t, c, "put+completion/nic.ack"); r.Verdict != OtherExtent {
 		t.Errorf("a stage that ends elsewhere: %+v", r)
@@ -100,6 +102,40 @@ func TestStages(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(c.Notices, "\n"), "soft") {
 		t.Errorf("no word of the emulation: %q", c.Notices)
+	}
+}
+
+// Where a device's time stamps tell the CQE, the poll is in it on both sides; a
+// metric that hardware did not split has no lump that a stage could be in.
+func TestStampedCQE(t *testing.T) {
+	const ns = sim.Nanosecond
+	sim := one("sim", "verbs-cpu", result.Path{Breakdowns: []result.Breakdown{
+		{Metric: stage.PutCompletion, Stages: []result.StageTime{{Stage: stage.NICCQE, Time: 300 * ns}, {Stage: stage.CPUPoll, Time: 100 * ns}}},
+		{Metric: stage.RTT, Stages: []result.StageTime{{Stage: stage.CPUPoll, Time: 100 * ns}}},
+	}})
+	hw := func(ss ...result.StageTime) *result.Result {
+		return one("hw", "verbs-cpu", result.Path{Breakdowns: []result.Breakdown{{Metric: stage.PutCompletion, Stages: ss}}})
+	}
+	lump := result.StageTime{Stage: stage.Unresolved, Time: us, Method: "rest"}
+	c := Results("a", "b", sim, hw(lump, result.StageTime{Stage: stage.NICCQE, Time: 410 * ns, Spread: 20 * ns, Method: "stamps"}))
+	if r := row(t, c, "put+completion/nic.cqe"); r.A != float64(400*ns) || r.Verdict != Same {
+		t.Errorf("%+v", r)
+	}
+	if r := row(t, c, "rtt/cpu.poll"); r.Verdict != OnlyA {
+		t.Errorf("in a lump that is not there: %+v", r)
+	}
+	c = Results("a", "b", sim, hw(lump))
+	if r := row(t, c, "put+completion/cpu.poll"); r.A != float64(100*ns) || r.Verdict != Unmeasured {
+		t.Errorf("without time stamps: %+v", r)
+	}
+}
+
+// What an imported result says of itself stands beside its numbers.
+func TestImportedNotices(t *testing.T) {
+	b := one("import", "verbs-cpu", result.Path{})
+	b.Notices = []string{"the benchmark had queue pairs: 4"}
+	if got := strings.Join(Results("a", "b", one("sim", "verbs-cpu", result.Path{}), b).Notices, "\n"); !strings.Contains(got, "B b: the benchmark had") || !strings.Contains(got, "imported from") {
+		t.Error(got)
 	}
 }
 

@@ -43,10 +43,16 @@ func (b *bench) path(ctx context.Context, name string, c *scenarios.Config) (res
 	}
 	m := measurement{bench: b, ctx: ctx, w: w, p: &p}
 	err = m.run()
-	for _, q := range c.Used() {
-		p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
-	}
+	p.Params = used(c)
 	return p, err
+}
+
+// used are the parameters that were read.
+func used(c *scenarios.Config) (out []result.Param) {
+	for _, q := range c.Used() {
+		out = append(out, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
+	}
+	return out
 }
 
 // meet opens an endpoint at each end, has f run between them and closes both.
@@ -315,9 +321,11 @@ func (m *measurement) register() error {
 }
 
 // once adds a notice to the result, unless it is there.
-func (b *bench) once(notice string) {
-	if !slices.Contains(b.r.Notices, notice) {
-		b.r.Notices = append(b.r.Notices, notice)
+func (b *bench) once(notice string) { note(b.r, notice) }
+
+func note(r *result.Result, notice string) {
+	if !slices.Contains(r.Notices, notice) {
+		r.Notices = append(r.Notices, notice)
 	}
 }
 

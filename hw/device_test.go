@@ -494,34 +494,79 @@ func TestDeviceTwoProcesses(t *testing.T) {
 			t.Error("the one that listens did not fail")
 		}
 	})
-	t.Run("peer lost", func(t *testing.T) {
-		wait, log := serve(t, 7473)
-		c := exec.Command(gdisim, "hw", "s.yaml", "--peer", "127.0.0.1:7473", "--device", a, "--token", token, "--set", "workload.iterations=10000000", "--skip-host", "-q")
-		c.Dir = dir
+	// endless starts a run that only a signal ends, and returns when it is in the
+	// middle: when the device has sent what only a run sends.
+	endless := func(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+		c := exec.Command(gdisim, append([]string{"hw", "s.yaml", "--device", a, "--token", token, "--set", "workload.iterations=3000000", "--skip-host", "-q"}, args...)...)
+		log := &bytes.Buffer{}
+		c.Dir, c.Stderr = dir, log
+		before := sentPackets(t, a)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// In mid-run: when the device has sent what only a run sends.
-		sent := func() int {
-			text, err := os.ReadFile("/sys/class/infiniband/" + a + "/ports/1/hw_counters/sent_pkts")
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		for before, end := sent(), time.Now().Add(time.Minute); sent() < before+200 && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); sentPackets(t, a) < before+200 && time.Now().Before(end); {
 			time.Sleep(50 * time.Millisecond)
 		}
+		return c, log
+	}
+	t.Run("interrupted", func(t *testing.T) {
+		c, log := endless(t, "--loopback", "--peer-device", b, "--format", "json", "-o", "half.json")
+		_ = c.Process.Signal(os.Interrupt)
+		err := c.Wait()
+		if c.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "incomplete, what was measured is written") {
+			t.Errorf("%v, exit code %d: %s", err, c.ProcessState.ExitCode(), log)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "half.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := result.Decode(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Partial || len(r.Points) != 1 || r.Points[0].Paths[0].Metric(stage.PutCompletion) == nil {
+			t.Errorf("what was measured is lost: %+v", r.Points)
+		}
+	})
+	t.Run("the other end interrupted", func(t *testing.T) {
+		server := exec.Command(gdisim, "hw", "s.yaml", "--listen", ":7474", "--device", b, "--token", token, "--meet", "60s")
+		server.Dir = dir
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c, log := endless(t, "--peer", "127.0.0.1:7474", "--timeout", "3s", "--meet", "60s")
+		_ = server.Process.Signal(os.Interrupt)
+		if _ = server.Wait(); server.ProcessState.ExitCode() != 1 {
+			t.Errorf("the one that listens: exit code %d", server.ProcessState.ExitCode())
+		}
+		start := time.Now()
+		if _ = c.Wait(); c.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), "incomplete") {
+			t.Errorf("exit code %d after %v: %s", c.ProcessState.ExitCode(), time.Since(start), log)
+		}
+	})
+	t.Run("peer lost", func(t *testing.T) {
+		wait, log := serve(t, 7473)
+		c, _ := endless(t, "--peer", "127.0.0.1:7473")
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		if err := wait(); err == nil || !strings.Contains(log.String(), "lost") {
 			t.Errorf("%v: %s", err, log)
 		}
 	})
+}
+
+// sentPackets is the device's own count.
+func sentPackets(t *testing.T, device string) int {
+	t.Helper()
+	text, err := os.ReadFile("/sys/class/infiniband/" + device + "/ports/1/hw_counters/sent_pkts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // unplugged loses its cable in mid-run.

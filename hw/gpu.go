@@ -258,9 +258,7 @@ func RunGPU(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Resu
 			for _, key := range c.Ignored() {
 				ignored[key] = true
 			}
-			for _, q := range c.Used() {
-				p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
-			}
+			p.Params = used(c)
 			if ran = ran || !errors.Is(err, ErrNothingRuns); err != nil && ctx.Err() == nil {
 				p.Err = err.Error()
 			}

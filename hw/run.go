@@ -77,12 +77,22 @@ func newResult(s *scenarios.Scenario, o *Options) *result.Result {
 	}
 }
 
-// RunHost measures only what this machine itself costs. A ctx that ends leaves
-// what was measured, Partial, beside its error.
+// RunHost measures what this machine itself costs, and the scenario where its
+// workload is a step of the CPU alone. A ctx that ends leaves what was measured,
+// Partial, beside its error.
 func RunHost(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
 	o.complete(s)
 	r := newResult(s, &o)
-	return r, o.host(ctx, r)
+	if !o.SkipHost {
+		if err := o.host(ctx, r); err != nil {
+			return r, err
+		}
+	}
+	err := o.steps(ctx, s, r)
+	if err == nil && len(r.Points) == 0 && len(r.Measured) == 0 {
+		return nil, fmt.Errorf("%w: the costs of the host are left out, and no step of the CPU is asked for", ErrNothingRuns)
+	}
+	return r, err
 }
 
 func (o *Options) host(ctx context.Context, r *result.Result) (err error) {

@@ -33,6 +33,7 @@ type experiment struct {
 	means, pages int
 	load         int
 	idle         time.Duration
+	slack        time.Duration
 	bytes        int64
 	deadline     time.Duration
 	half         bool // a sample is a round trip of which one way is wanted

@@ -3,10 +3,12 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gdisim/sim"
 )
@@ -115,5 +117,50 @@ func TestStealShare(t *testing.T) {
 		if got, err := stealShare(c.text); got != c.want || (err != nil) != c.bad {
 			t.Errorf("%q: %v, %v", c.text, got, err)
 		}
+	}
+}
+
+// Every way to wake a thread, on one core and across two: so many samples, and no
+// less than the time asked for where the thread sleeps for a time.
+func TestMeasureWake(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+	may, err := Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []string{"futex", "eventfd", "epoll", "condvar", "pipe", "yield", "nanosleep"} {
+		for _, same := range []bool{true, false} {
+			if !same && (len(may) < 2 || by == "yield" || by == "nanosleep") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s same=%v", by, same), func(t *testing.T) {
+				const asleep = 30 * time.Microsecond
+				s, overhead, err := MeasureWake(t.Context(), Options{}, Wake{By: by, Asleep: asleep, Same: same, Slack: time.Microsecond, N: 20, Warmup: 3})
+				if err != nil || len(s) != 20 || overhead <= 0 {
+					t.Fatalf("%d samples, clock %v, %v", len(s), overhead, err)
+				}
+				for _, d := range s {
+					if d <= 0 || by == "nanosleep" && d < sim.Duration(asleep)*sim.Nanosecond {
+						t.Errorf("%v", d)
+					}
+				}
+			})
+		}
+	}
+	if _, _, err := MeasureWake(t.Context(), Options{}, Wake{By: "telepathy", N: 1}); err == nil {
+		t.Error("a way that is none was accepted")
+	}
+	if len(may) > 0 {
+		if _, _, err := MeasureWake(t.Context(), Options{Cores: may[:1]}, Wake{By: "futex", N: 1}); err == nil || !strings.Contains(err.Error(), "two cores") {
+			t.Errorf("across one core: %v", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s, _, err := MeasureWake(ctx, Options{}, Wake{By: "nanosleep", Asleep: time.Millisecond, N: 1_000_000})
+	if !errors.Is(err, context.DeadlineExceeded) || len(s) == 0 {
+		t.Errorf("interrupted: %d samples, %v", len(s), err)
 	}
 }

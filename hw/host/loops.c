@@ -11,8 +11,10 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -128,6 +130,9 @@ struct wake {
 	_Alignas(64) _Atomic int state;
 	_Atomic int quit;
 	int fd[2]; // eventfd, or pipe: read end, write end
+	int set;   // epoll's
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
 	int64_t t1;
 	int same;
 };
@@ -147,6 +152,13 @@ static void signal_it(struct wake *w)
 		atomic_store(&w->word, 1);
 		syscall(SYS_futex, &w->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 		break;
+	case HOST_CONDVAR:
+		pthread_mutex_lock(&w->mutex);
+		atomic_store_explicit(&w->word, 1, memory_order_relaxed);
+		pthread_cond_signal(&w->cond);
+		pthread_mutex_unlock(&w->mutex);
+		break;
+	case HOST_EPOLL:
 	case HOST_EVENT: n = write(w->fd[1], &one, 8); (void)n; break;
 	case HOST_PIPE: n = write(w->fd[1], &one, 1); (void)n; break;
 	}
@@ -169,6 +181,19 @@ static void *sleeper(void *p)
 			while (atomic_load(&w->word) == 0 && !atomic_load(&w->quit))
 				syscall(SYS_futex, &w->word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 			break;
+		case HOST_CONDVAR:
+			pthread_mutex_lock(&w->mutex);
+			while (!atomic_load_explicit(&w->word, memory_order_relaxed) && !atomic_load(&w->quit))
+				pthread_cond_wait(&w->cond, &w->mutex);
+			pthread_mutex_unlock(&w->mutex);
+			break;
+		case HOST_EPOLL: {
+			struct epoll_event ev;
+			n = epoll_wait(w->set, &ev, 1, -1);
+			n = read(w->fd[0], &v, 8);
+			(void)n;
+			break;
+		}
 		case HOST_EVENT: n = read(w->fd[0], &v, 8); (void)n; break;
 		case HOST_PIPE: n = read(w->fd[0], &v, 1); (void)n; break;
 		}
@@ -181,14 +206,22 @@ static void *sleeper(void *p)
 static int wake_loop(struct run *r)
 {
 	const struct host_args *a = r->a;
-	struct wake w = {.r = r, .fd = {-1, -1}, .same = a->cpu_a == a->cpu_b};
+	struct wake w = {.r = r, .fd = {-1, -1}, .set = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER, .same = a->cpu_a == a->cpu_b};
 	pthread_t t;
 	int i, rc;
 
-	if (a->means == HOST_EVENT) {
+	if (a->means == HOST_EVENT || a->means == HOST_EPOLL) {
 		w.fd[0] = w.fd[1] = eventfd(0, EFD_CLOEXEC);
 		if (w.fd[0] < 0)
 			return -errno;
+		if (a->means == HOST_EPOLL) {
+			struct epoll_event ev = {.events = EPOLLIN};
+			w.set = epoll_create1(EPOLL_CLOEXEC);
+			if (w.set < 0 || epoll_ctl(w.set, EPOLL_CTL_ADD, w.fd[0], &ev)) {
+				rc = -errno;
+				goto out;
+			}
+		}
 	} else if (a->means == HOST_PIPE && pipe2(w.fd, O_CLOEXEC))
 		return -errno;
 	if ((rc = -pthread_create(&t, NULL, sleeper, &w)))
@@ -220,6 +253,8 @@ static int wake_loop(struct run *r)
 	signal_it(&w);
 	pthread_join(t, NULL);
 out:
+	if (w.set >= 0)
+		close(w.set);
 	if (w.fd[0] >= 0)
 		close(w.fd[0]);
 	if (w.fd[1] >= 0 && w.fd[1] != w.fd[0])
@@ -415,6 +450,8 @@ static void *body(void *p)
 	if ((r->rc = pin(r->a->cpu_a)))
 		return NULL;
 	r->end = now() + r->a->deadline_ns;
+	if (r->a->slack_ns > 0)
+		prctl(PR_SET_TIMERSLACK, (unsigned long)r->a->slack_ns);
 	switch (r->a->what) {
 	case HOST_WAKE: r->rc = wake_loop(r); break;
 	case HOST_TIMER:

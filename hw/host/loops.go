@@ -40,9 +40,11 @@ const (
 	gaps      = C.HOST_GAPS
 	lock      = C.HOST_MLOCK
 
-	futex = C.HOST_FUTEX
-	event = C.HOST_EVENT
-	pipe  = C.HOST_PIPE
+	futex   = C.HOST_FUTEX
+	event   = C.HOST_EVENT
+	pipe    = C.HOST_PIPE
+	epoll   = C.HOST_EPOLL
+	condvar = C.HOST_CONDVAR
 
 	small   = C.HOST_SMALL
 	thp     = C.HOST_THP
@@ -74,7 +76,7 @@ func loop(ctx context.Context, e *experiment) (ns, call []int64, err error) {
 	})
 	a := C.struct_host_args{
 		what: C.int(e.what), cpu_a: C.int(e.cpuA), cpu_b: C.int(e.cpuB), n: C.int(e.n), reps: C.int(e.reps),
-		means: C.int(e.means), pages: C.int(e.pages), load: C.int(e.load), idle_ns: C.int64_t(e.idle), bytes: C.int64_t(e.bytes),
+		means: C.int(e.means), pages: C.int(e.pages), load: C.int(e.load), idle_ns: C.int64_t(e.idle), slack_ns: C.int64_t(e.slack), bytes: C.int64_t(e.bytes),
 		deadline_ns: C.int64_t(e.deadline), out: out, out2: out2, stop: stop,
 	}
 	got := int(C.host_run(&a))

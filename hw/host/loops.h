@@ -29,7 +29,7 @@ enum host_what {
 	HOST_MLOCK,	// mlock of args.bytes of fresh pages, kind args.pages
 };
 
-enum host_means { HOST_FUTEX, HOST_EVENT, HOST_PIPE };
+enum host_means { HOST_FUTEX, HOST_EVENT, HOST_PIPE, HOST_EPOLL, HOST_CONDVAR };
 enum host_pages { HOST_SMALL, HOST_THP, HOST_HUGETLB };
 
 struct host_args {
@@ -39,6 +39,7 @@ struct host_args {
 	int reps; // repetitions between two clock reads
 	int means, pages, load;
 	int64_t idle_ns;     // how long the sleeper sleeps before it is woken; the timer's period
+	int64_t slack_ns;    // of the thread's timers; 0 for the kernel's own
 	int64_t bytes;
 	int64_t deadline_ns; // of the whole experiment, from its start
 	int64_t *out;

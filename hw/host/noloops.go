@@ -35,6 +35,8 @@ const (
 	futex = iota
 	event
 	pipe
+	epoll
+	condvar
 )
 
 const (

@@ -83,7 +83,7 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	fs.DurationVar(&f.o.Pair.Meet, "meet", time.Minute, "how long to wait for the other end to appear")
 	fs.IntSliceVar(&f.o.Host.Cores, "cores", nil, "the two cores that threads of host measurements are pinned to")
 	fs.IntVar(&f.o.Host.Samples, "samples", 2000, "samples of each host measurement")
-	fs.BoolVar(&f.o.SkipHost, "skip-host", false, "with verbs: leave the costs of the host out")
+	fs.BoolVar(&f.o.SkipHost, "skip-host", false, "leave the costs of the host out")
 	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
 	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
 	fs.StringArrayVar(&f.sets, "set", nil, "set a `KEY=VALUE` of the scenario, as in its sweep (repeatable)")
@@ -157,8 +157,8 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return &failure{err}
 	}
 	var vs []check.Verdict
-	whole := f.backend == "verbs" || f.backend == "cuda" && scenarios.IsStep(s.Config(0, 0).Enum("workload.kind"))
-	if runErr == nil && whole && len(s.Expect) > 0 {
+	whole := f.backend != "cuda" || scenarios.IsStep(s.Config(0, 0).Enum("workload.kind"))
+	if runErr == nil && whole && len(r.Points) > 0 && len(s.Expect) > 0 {
 		var left int
 		if s.Expect, left = about(s.Expect, r); left > 0 {
 			say(stderr, "gdisim: not checked: %d expectations about paths that were not measured\n", left)
@@ -182,6 +182,8 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return &failure{err}
 	}
 	switch {
+	case errors.Is(runErr, context.Canceled):
+		return &failure{errors.New("interrupted; incomplete, what was measured is written")}
 	case runErr != nil:
 		return &failure{fmt.Errorf("incomplete, what was measured is written: %w", runErr)}
 	case failed(r) || !check.Hold(vs):
