@@ -72,7 +72,7 @@ func TestWakesInterrupted(t *testing.T) {
 	if err := host.Available(); err != nil {
 		t.Skip(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	s := wakes(t, "workload: {kind: wake, by: nanosleep, asleep: 1ms, iterations: 1000000, warmup: 2}\n")
 	r, err := RunHost(ctx, s, Options{Tool: "test", SkipHost: true})
