@@ -61,6 +61,7 @@ var hostFields = []Field{
 	{Key: "hardware.cpu.build", Kind: Cost, Dist: true, Text: "ibv_post_send, per WR (core cycles)", Used: "model/cpu"},
 	{Key: "hardware.cpu.post", Kind: Cost, Dist: true, Text: "ibv_post_send, per call (core cycles)", Used: "model/cpu"},
 	{Key: "hardware.cpu.flush", Kind: Cost, Dist: true, Text: "doorbell or BlueFlame store until the write-combining buffer is out (uncore cycles)", Used: "model/cpu"},
+	{Key: "hardware.cpu.drain", Kind: Duration, Default: "0ns", Dist: true, Text: "how long a core of the NIC's own socket waits on behind a doorbell that has left; another socket's agent takes the write at once", Used: "model/path"},
 	{Key: "hardware.cpu.poll_empty", Kind: Cost, Dist: true, Text: "ibv_poll_cq that finds nothing (core cycles)", Used: "model/cpu"},
 	{Key: "hardware.cpu.poll_cqe", Kind: Cost, Dist: true, Text: "ibv_poll_cq, per CQE, without the miss (core cycles)", Used: "model/cpu"},
 	{Key: "hardware.cpu.publish", Kind: Cost, Dist: true, Text: "store of a completion counter, issue (core cycles)", Used: "model/cpu"},

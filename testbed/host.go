@@ -29,6 +29,8 @@ func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
 	}
 	if c.Enum("host.proxy.socket") == "other" {
 		x.Flush, x.Arm = x.Flush.Plus(hop), x.Arm.Plus(hop)
+	} else if c.Enum("hardware.pcie.path.gpu_nic") != "SYS" || c.Enum("hardware.pcie.host_near") == "nic" {
+		x.Drain = c.Delay("hardware.cpu.drain")
 	}
 	return x
 }

@@ -469,6 +469,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if pingPong && p.msg.Signal == path.SignalNone {
 		q := *p
 		q.msg.Signal = p.notify
+		q.msg.Fresh = p.notify == path.SignalNone
 		p = &q
 	}
 	var rec *sim.Recorder

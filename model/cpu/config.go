@@ -14,6 +14,7 @@ type Config struct {
 	Build     sim.Delay // build one WQE (ibv_post_send, per WR)
 	Post      sim.Delay // per ibv_post_send call: checks, doorbell record
 	Flush     sim.Delay // doorbell or BlueFlame store with the flush of the write-combining buffer
+	Drain     sim.Delay // the core waits on, while the doorbell is under way, for the write to be taken
 	PollEmpty sim.Delay // ibv_poll_cq that finds nothing
 	PollCQE   sim.Delay // ibv_poll_cq, per CQE found, without the line's miss
 	Publish   sim.Delay // store of a completion counter, issue only

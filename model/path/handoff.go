@@ -152,6 +152,9 @@ func (x *Proxy) Program(m Message) Program {
 	if x.Counts.RingLoads > 0 {
 		add(Step{Do: DoLoad, Stage: stage.GPUBuild, N: x.Counts.RingLoads, Line: gpu.LineRing, Why: "shared ring bookkeeping"})
 	}
+	if m.Fresh && (!x.Inline || m.Bytes > x.ValueBytes) {
+		add(freshWord)
+	}
 	if x.Counts.Stores > 0 {
 		add(Step{Do: DoStores, Stage: stage.GPUBuild, N: x.Counts.Stores, Why: "what the fence finds outstanding"})
 	}

@@ -147,6 +147,9 @@ type Message struct {
 	Bytes  int64
 	Get    bool
 	Signal Signal
+	// Fresh: the payload is a new word each time, as where the receiver polls it: a
+	// thread whose NIC reads it from memory stores it there first.
+	Fresh bool
 }
 
 // Signal is how a put tells its receiver, beyond the data itself.
@@ -223,6 +226,9 @@ func (p *Program) Steps() []Step {
 	return append(out, p.After...)
 }
 
+// freshWord stores a payload that the NIC reads from memory.
+var freshWord = Step{Do: DoStores, Stage: stage.GPUBuild, N: 1, Why: "the word that the receiver polls for"}
+
 // Program lists the steps of a post. checks says that a free slot must be
 // looked up, as with many outstanding.
 func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
@@ -260,6 +266,9 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if d.inlined(m, inlineLimit) {
 		add(each, Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"})
 	} else if !m.Get {
+		if m.Fresh {
+			add(each, freshWord)
+		}
 		add(each, Step{Do: DoLoad, Stage: stage.GPUBuild, N: 2, Line: gpu.LinePayload, Why: "key and address of the payload"})
 	}
 	if m.Signal != SignalNone {

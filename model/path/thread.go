@@ -158,7 +158,7 @@ func (t *thread) run() {
 			t.times(s, cfg.L2Load)
 		case DoBuild:
 			t.times(s, cfg.Build)
-			t.built, t.stored = t.t, t.acts.stores()
+			t.built, t.stored = t.t, t.stored || t.acts.stores()
 		case DoInline:
 			// N holds the payload's bytes once the program is bound.
 			t.spend(s.Stage, t.sm.Copy(int64(s.N)))

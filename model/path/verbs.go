@@ -110,6 +110,7 @@ type verbsState uint8
 const (
 	verbsIdle verbsState = iota
 	verbsPosting
+	verbsDraining
 	verbsRoom    // waits for a free slot in the send queue
 	verbsPolling // the CQ
 	verbsReaped
@@ -325,6 +326,13 @@ func (a verbsAct) Handle(uint32) {
 			from = pcie.GPU
 		}
 		p.node.ring(p.env, from, t.qp, bytes, t.c, p.kinds[stage.PCIeDoorbell], sink, t.qp.Head())
+		if d := t.core.Draw(t.core.Config().Drain); d > 0 && from == pcie.CPU {
+			t.state = verbsDraining
+			p.env.Eng.At(t.spend(p.env.Eng.Now(), stage.CPURing, d), t.h, 0)
+			return
+		}
+		t.client.Posted(t.c)
+	case verbsDraining:
 		t.client.Posted(t.c)
 	case verbsReaped:
 		t.client.Completed(t.c)

@@ -170,12 +170,16 @@ func (a act) Handle(uint32) {
 			head = w.head
 		}
 		w.ringUp(head)
+		behind := now
+		if d := w.core.Draw(w.core.Config().Drain); d > 0 {
+			_, behind = w.run(now, d)
+		}
 		if w.apart {
 			if p.cfg.SignalHeld {
 				w.state = workerHolding
 				w.held()
 			} else {
-				w.signal(now)
+				w.signal(behind)
 			}
 			return
 		}
@@ -185,6 +189,10 @@ func (a act) Handle(uint32) {
 					r.Done(r.taken, w.cause)
 				}
 			}
+		}
+		if behind > now {
+			p.env.Eng.At(behind, w.h, 0)
+			return
 		}
 	case workerReleasing:
 		w.signal(now)
