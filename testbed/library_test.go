@@ -172,3 +172,28 @@ func TestLibraryErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldDoorbells: where doorbells fill the NIC, SMs take turns, so that a probe
+// on an SM and a queue of its own waits for those in the NIC only; on a queue of the
+// background it waits for the posts that the background's SM holds.
+func TestHeldDoorbells(t *testing.T) {
+	probe := func(queue, waiting string) sim.Duration {
+		p := &paths(t, scene{
+			hardware: "nic.doorbells: " + waiting, paths: []string{"{name: p, stack: gin-gdaki, set: {qps_per_peer: 64}}"},
+			workload: "{kind: ping-pong, bytes: 8B, iterations: 20, warmup: 5, background: {kind: stream, bytes: 8B, outstanding: 4, initiators: {ctas: 64, threads: 8}, queue: " + queue + "}}",
+		})[0]
+		v, err := p.Lookup("rtt.p50")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Time
+	}
+	reserved, deep, shared := probe("reserved", "64"), probe("reserved", "224"), probe("shared", "64")
+	if shared < reserved*5/4 {
+		t.Errorf("shared %v, reserved %v", shared, reserved)
+	}
+	ways := 2 * 160 * 9200 * sim.Picosecond // each way waits for 160 doorbells more
+	if more := deep - reserved; more < ways*9/10 || more > ways*11/10 {
+		t.Errorf("160 doorbells more in the NIC add %v to a round trip, want about %v", more, ways)
+	}
+}

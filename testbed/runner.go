@@ -618,6 +618,9 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if sink != nil {
 		feedTrace(sink, rec)
 	}
+	if group != nil && p.proxy && p.prox.Pop { // threads see their descriptors read
+		group.Count(last.answered - first.answered)
+	}
 	r.collect(p, m, run, group, background, rec, find, fwd, last.since(&first), len(used))
 	return nil
 }

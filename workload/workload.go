@@ -320,6 +320,10 @@ func NewGroup(r *Run, m stage.Metric, every int) *Group {
 // Rate returns the messages completed in the measured window and its length.
 func (g *Group) Rate() (messages int, window sim.Duration) { return g.count, g.end.Sub(g.begin) }
 
+// Count replaces the messages of the window, where the threads learn of less than
+// their completion.
+func (g *Group) Count(messages int) { g.count = messages }
+
 // Open and Close set the window of a group whose streams never end.
 func (g *Group) Open() { g.begin, g.count, g.cold = g.run.Eng.Now(), 0, 0 }
 

@@ -33,6 +33,9 @@ func (n *NIC) DoorbellStall() sim.Duration {
 	return max(0, wait-sim.Duration(n.cfg.DoorbellMax)*n.cfg.Doorbell)
 }
 
+// DoorbellTime is what the doorbell unit needs for one.
+func (n *NIC) DoorbellTime() sim.Duration { return n.cfg.Doorbell }
+
 // rung is a doorbell that waits for the doorbell unit.
 type rung struct {
 	qp    *QP

@@ -153,6 +153,7 @@ type NIC struct {
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
 
+	Answered   int // WQEs that have completed
 	Doorbells  int
 	WQEFetches int
 	// Retransmits counts packets that were sent again.

@@ -141,6 +141,9 @@ type poster struct {
 	due     fifo[batch] // not awaited
 	doing   purpose
 	granted int // slots kept for it since it waited
+	gate    *gate
+	lane    *lane // of its SM
+	let     bool  // through the gate, where it waited
 
 	// Of a library's post.
 	base, end uint32 // its slots
@@ -163,6 +166,10 @@ func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *po
 	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
 	t.acquires, t.fences = p.cfg.Acquires(), p.cfg.SystemWait
+	if p.ringer == nil {
+		t.gate = p.node.doorbells(p.env)
+		t.lane = t.gate.lane(sm)
+	}
 	return t
 }
 
@@ -198,6 +205,12 @@ func (t *poster) Background() {
 func (t *poster) shared(s *Step) bool {
 	p, q := t.path, t.queue
 	cfg := t.sm.Config()
+	switch s.Do {
+	case DoAtomic, DoLock, DoReserve, DoPublish, DoMax:
+		if s.N > 0 && p.ringer == nil && !t.gate.pass(t, 0) {
+			return false
+		}
+	}
 	switch s.Do {
 	case DoAtomic:
 		t.times(s, cfg.Atomic)
@@ -291,11 +304,8 @@ func (t *poster) shared(s *Step) bool {
 		t.pollCQ(s)
 		return false
 	case doSend:
-		if p.ringer == nil {
-			t.spend(s.Stage, p.node.NIC.DoorbellStall())
-			if t.ahead() {
-				return false
-			}
+		if p.ringer == nil && !t.gate.pass(t, max(1, s.N)) {
+			return false
 		}
 		if p.cfg.Library != LibBare {
 			t.tell(s)

@@ -24,6 +24,7 @@ type Node struct {
 	read    sim.Duration // an idle read of host memory by the GPU
 	// Faults of the node's software; none by default.
 	Faults Faults
+	gate   *gate // nil until a GPU thread of the node may ring
 	// Rand serves the GPU threads' prices that are distributions.
 	Rand *rand.Rand
 }

@@ -40,6 +40,18 @@ func TestHandoffPrograms(t *testing.T) {
 			"atomic > load, host > build > fence > store, host",
 		},
 		{
+			"a new word, by its address",
+			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16},
+			Message{Bytes: 8, Fresh: true},
+			"stores, local > atomic > load, L2 > build > fence > store, host",
+		},
+		{
+			"a new word, inside the descriptor",
+			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Inline: true, ValueBytes: 8},
+			Message{Bytes: 8, Fresh: true},
+			"atomic > load, L2 > build > fence > store, host",
+		},
+		{
 			"one producer",
 			Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16},
 			Message{Bytes: 8},

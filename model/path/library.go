@@ -292,10 +292,17 @@ func (d *Doorbell) ringOnce(l *list) {
 	l.add(stage.GPUReserve, DoLock, 1, "one thread rings at a time")
 	l.cta(stage.GPUReserve, 1)
 	l.add(stage.GPUReserve, DoMax, 1, "producer index, maximum; not larger: somebody has rung for us")
+	reload := func(why string) {
+		if s := d.Fence.step(); s.Full && d.Counts.ColdLines > 0 {
+			l.load(stage.GPURing, DoReload, 1, gpu.LineState, why)
+		}
+	}
 	l.fence(d.Fence, "the WQE before the record")
+	reload("record's address, if the fence invalidated L1")
 	if d.Record {
 		l.add(stage.GPURing, DoRecord, 1, "doorbell record")
 		l.fence(d.Fence, "record before doorbell")
+		reload("doorbell's address, if the fence invalidated L1")
 	}
 	d.ring(l, "8-byte store of the control segment to the doorbell register")
 	l.cta(stage.GPUReserve, 1)
