@@ -70,7 +70,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			if d.DCIs == 0 {
 				return posting, wqes, errors.New("dcis: 0 with transport dc (want at least 1)")
 			}
-			p.overDC = d.DCIs
+			p.overDC, d.Vector = d.DCIs, c.Bytes("path.address_vector")
 			d.DCIs = 0 // the pool's are the queues that carry the messages
 		}
 		// The internal routine is told its QP; the public one takes the next.

@@ -229,6 +229,9 @@ func (r *runner) plan() (*plan, error) {
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
 		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
+	if v, _ := c.Param("path.inline"); v.Value == "true" && v.Kind == "scenario" && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
+		r.note(fmt.Sprintf("%s: inline, but %d B are more than a WQE takes (hardware.nic.inline_max): the NIC reads the payload", r.name, p.msg.Bytes))
+	}
 	if c.Has("workload.background.kind") {
 		if p.kind == "stream" {
 			return nil, errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")

@@ -59,6 +59,7 @@ const (
 type WQE struct {
 	Opcode   Opcode
 	Bytes    int64
+	Vector   int64 // address vector, which names the peer in a WQE over DC; 0: over RC
 	Inline   bool
 	Signaled bool
 	Local    pcie.Unit // where the payload lives (or a READ's target)
@@ -87,6 +88,7 @@ func (w *WQE) Size() int64 {
 	} else if w.Inline {
 		n = 32 + 4 + w.Bytes
 	}
+	n += w.Vector
 	return (n + WQEBB - 1) / WQEBB * WQEBB
 }
 
@@ -219,6 +221,7 @@ type QP struct {
 	queues pcie.Unit // where SQ, CQ and record live
 	onCQE  sim.Sink
 
+	vector    int64 // bytes of the address vector of a DC initiator; 0: RC
 	depth     int
 	sq        []WQE // by producer index modulo its length, which grows up to depth
 	head      uint32
@@ -260,7 +263,7 @@ type QP struct {
 // completed so far (modulo 2^32). It fails beyond the NIC's limit.
 func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 	if len(n.qps) >= n.cfg.MaxQP {
-		return nil, fmt.Errorf("nic: more than %d queue pairs", n.cfg.MaxQP)
+		return nil, fmt.Errorf("more queue pairs than the NIC's %d (want fewer queues, or hardware.nic.max_qp higher)", n.cfg.MaxQP)
 	}
 	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, came: -1, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
 	if n.cfg.Retry.On {
@@ -319,7 +322,7 @@ func (q *QP) Post(w WQE) uint32 {
 			*q.at(i) = old[i%uint32(len(old))]
 		}
 	}
-	w.addr = q.place(&w)
+	w.addr, w.Vector = q.place(&w), q.vector
 	*q.at(q.head) = w
 	q.head++
 	return q.head
@@ -336,6 +339,10 @@ func (q *QP) Fill(i uint32, w WQE) {
 	w.reserved, w.rung = true, q.at(i).rung
 	*q.at(i) = w
 }
+
+// OverDC makes the queue a DC initiator, whose WQEs carry an address vector of so
+// many bytes.
+func (q *QP) OverDC(vector int64) { q.vector = vector }
 
 // Head returns the producer index.
 func (q *QP) Head() uint32 { return q.head }

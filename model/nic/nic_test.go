@@ -126,6 +126,8 @@ func TestSize(t *testing.T) {
 		want int64
 	}{
 		{nic.WQE{Opcode: nic.RDMAWrite, Bytes: 1 << 20}, 64},
+		{nic.WQE{Opcode: nic.RDMAWrite, Bytes: 8, Vector: 16}, 64},
+		{nic.WQE{Opcode: nic.RDMAWrite, Bytes: 8, Vector: 48}, 128},
 		{nic.WQE{Opcode: nic.RDMARead, Bytes: 8}, 64},
 		{nic.WQE{Opcode: nic.FetchAdd, Bytes: 8}, 64},
 		{nic.WQE{Opcode: nic.RDMAWrite, Inline: true, Bytes: 1}, 64},

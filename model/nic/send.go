@@ -231,6 +231,10 @@ func (n *NIC) emit(pk uint32, c sim.Cause, first bool) sim.Time {
 	return start
 }
 
+// deth is the datagram extended transport header, which requests over DC carry
+// beside RC's (InfiniBand Architecture Specification vol. 1, section 9.3.1).
+const deth = 8
+
 type transmit struct{ *NIC }
 
 // Handle puts the packet on the wire.
@@ -245,6 +249,9 @@ func (t transmit) Handle(pk uint32) {
 		kind, bytes = fabric.AtomicRequest, 0
 	case p.first:
 		kind = fabric.WriteFirst
+	}
+	if n.qps[p.qp].vector > 0 {
+		bytes += deth
 	}
 	dst := n.peers[n.qps[p.qp].peer].remote
 	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {

@@ -67,6 +67,9 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 			return nil, err
 		}
 		q.qp, q.depth = qp, qp.Free()
+		if cfg.Vector > 0 {
+			qp.OverDC(cfg.Vector)
+		}
 		if cfg.Depth > 0 {
 			q.depth = min(q.depth, cfg.Depth)
 		}

@@ -72,8 +72,9 @@ type Protocol struct {
 	SystemEnd bool // a system-scope fence ends the completion routine
 	// SystemWait: a system-scope fence ends the wait for a message.
 	SystemWait bool
-	Depth      int  // WQEs that a queue holds; 0: the NIC's default
-	Insist     bool // callers, but for background load, post and wait: every post must ring
+	Depth      int   // WQEs that a queue holds; 0: the NIC's default
+	Vector     int64 // bytes of the address vector of a WQE over DC; 0: over RC
+	Insist     bool  // callers, but for background load, post and wait: every post must ring
 	// PicksQueue: each post goes to the next of the QPs to its peer.
 	PicksQueue bool
 }
@@ -119,6 +120,9 @@ func (d *Doorbell) library(m Message, limit int64) Program {
 // wqe lists the stores of a message's WQEs.
 func (d *Doorbell) wqe(l *list, m Message, limit int64) {
 	l.add(stage.GPUBuild, DoBuild, 1, "control, remote address and data segments into the send queue")
+	if d.Vector > 0 {
+		l.add(stage.GPUBuild, DoBuild, 1, "address vector: over DC each WQE names its peer")
+	}
 	switch {
 	case m.Get:
 	case !d.inlined(m, limit):
