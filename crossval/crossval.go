@@ -93,7 +93,16 @@ func Run(ctx context.Context, ss []*scenarios.Scenario, o Options) (*Report, err
 		o.Progress = func(string) {}
 	}
 	s := &study{ctx: ctx, o: o, scenarios: ss, params: map[string]*param{}, runs: map[string][]check.Verdict{}}
-	for i := range ss {
+	fitted := map[string]bool{}
+	for _, sc := range ss {
+		for _, e := range sc.Expect {
+			fitted[e.Source] = fitted[e.Source] || len(e.Fits) > 0
+		}
+	}
+	for i, sc := range ss {
+		if !slices.ContainsFunc(sc.Expect, func(e scenarios.Expect) bool { return fitted[e.Source] }) {
+			continue // of tables that are predictions already
+		}
 		if err := s.read(i); err != nil {
 			return nil, err
 		}
