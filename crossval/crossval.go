@@ -3,6 +3,8 @@ package crossval
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math"
@@ -49,7 +51,7 @@ type Table struct {
 
 // Report is the tables that fitted a parameter, each left out in turn.
 type Report struct {
-	Digest         string // of the profiles, stacks and checks that it is about
+	Digest         string // of the scenarios that it is about
 	Shipped, Refit Errors // of all the figures left out
 	Tables         []Table
 }
@@ -83,6 +85,41 @@ type study struct {
 	runs      map[string][]check.Verdict // by file and settings
 }
 
+// fitting returns the scenarios with figures of tables that fitted a parameter; the
+// others are predictions already.
+func fitting(ss []*scenarios.Scenario) (out []*scenarios.Scenario) {
+	fitted := map[string]bool{}
+	for _, sc := range ss {
+		for _, e := range sc.Expect {
+			fitted[e.Source] = fitted[e.Source] || len(e.Fits) > 0
+		}
+	}
+	for _, sc := range ss {
+		if slices.ContainsFunc(sc.Expect, func(e scenarios.Expect) bool { return fitted[e.Source] }) {
+			out = append(out, sc)
+		}
+	}
+	return out
+}
+
+// Digest is a SHA-256, hex, of what a cross-validation of the scenarios is about:
+// their text, and the value of every field for every path.
+func Digest(ss []*scenarios.Scenario) string {
+	sum := sha256.New()
+	for _, sc := range fitting(ss) {
+		fmt.Fprintln(sum, sc.Name, sc.Digest)
+		for k := range sc.Paths {
+			c := sc.Config(0, k)
+			for _, f := range scenarios.Fields() {
+				if p, ok := c.Param(f.Key); ok {
+					fmt.Fprintln(sum, f.Key, p.Value, p.Min, p.Max)
+				}
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // Run leaves each table out that fitted a parameter. It runs the scenarios many
 // times.
 func Run(ctx context.Context, ss []*scenarios.Scenario, o Options) (*Report, error) {
@@ -92,22 +129,13 @@ func Run(ctx context.Context, ss []*scenarios.Scenario, o Options) (*Report, err
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	s := &study{ctx: ctx, o: o, scenarios: ss, params: map[string]*param{}, runs: map[string][]check.Verdict{}}
-	fitted := map[string]bool{}
-	for _, sc := range ss {
-		for _, e := range sc.Expect {
-			fitted[e.Source] = fitted[e.Source] || len(e.Fits) > 0
-		}
-	}
-	for i, sc := range ss {
-		if !slices.ContainsFunc(sc.Expect, func(e scenarios.Expect) bool { return fitted[e.Source] }) {
-			continue // of tables that are predictions already
-		}
+	s := &study{ctx: ctx, o: o, scenarios: fitting(ss), params: map[string]*param{}, runs: map[string][]check.Verdict{}}
+	for i := range s.scenarios {
 		if err := s.read(i); err != nil {
 			return nil, err
 		}
 	}
-	r := &Report{Digest: scenarios.Digest()}
+	r := &Report{Digest: Digest(ss)}
 	var shipped, refit []float64
 	for _, source := range s.sources() {
 		t, before, after, err := s.leave(source)

@@ -259,7 +259,10 @@ func hand(t *testing.T) string {
 func nanos(d sim.Duration) string { return fmt.Sprintf("%.3f", float64(d)/float64(sim.Nanosecond)) }
 
 // checks is the verdicts of the embedded check files, run once for all sections.
-type checks struct{ verdicts []check.Verdict }
+type checks struct {
+	scenarios []*scenarios.Scenario
+	verdicts  []check.Verdict
+}
 
 func (c *checks) run(t *testing.T) []check.Verdict {
 	t.Helper()
@@ -272,6 +275,7 @@ func (c *checks) run(t *testing.T) []check.Verdict {
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.scenarios = append(c.scenarios, s)
 		r, err := testbed.Run(t.Context(), s, testbed.Options{Breakdown: check.NeedsBreakdown(s)})
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -356,11 +360,12 @@ func (c *checks) crossval(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Digest != scenarios.Digest() {
-		t.Errorf(stale, "text of profiles, stacks and checks")
+	vs := c.run(t)
+	if r.Digest != crossval.Digest(c.scenarios) {
+		t.Errorf(stale, "set of figures and parameters")
 	}
 	for _, x := range r.Tables {
-		if now := crossval.ErrorsOf(c.run(t), x.Source); now != x.Shipped {
+		if now := crossval.ErrorsOf(vs, x.Source); now != x.Shipped {
 			t.Errorf(stale+" (%s: %v, not %v)", "model", x.Source, now, x.Shipped)
 		}
 	}

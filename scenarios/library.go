@@ -1,9 +1,7 @@
 package scenarios
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -31,25 +29,6 @@ func Checks() []Info { return list("checks") }
 
 // ReadExample returns the text of an embedded scenario.
 func ReadExample(name string) ([]byte, error) { return readEmbedded("examples", name) }
-
-// Digest is a SHA-256, hex, of the embedded profiles, stacks and checks.
-func Digest() string {
-	sum := sha256.New()
-	for _, dir := range []string{"checks", "profiles", "stacks"} {
-		err := fs.WalkDir(embedded, dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".yaml") {
-				return err
-			}
-			src, err := embedded.ReadFile(path)
-			fmt.Fprintf(sum, "%s %d\n%s", path, len(src), src)
-			return err
-		})
-		if err != nil {
-			panic("scenarios: " + err.Error()) // the folders are compiled in
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
 
 // list returns the YAML files of an embedded folder; ReadDir sorts by name.
 func list(dir string) []Info {
