@@ -103,7 +103,7 @@ func fitting(ss []*scenarios.Scenario) (out []*scenarios.Scenario) {
 }
 
 // Digest is a SHA-256, hex, of what a cross-validation of the scenarios is about:
-// their text, and the value of every field for every path.
+// their text, and what profiles and stacks give each path.
 func Digest(ss []*scenarios.Scenario) string {
 	sum := sha256.New()
 	for _, sc := range fitting(ss) {
@@ -111,7 +111,7 @@ func Digest(ss []*scenarios.Scenario) string {
 		for k := range sc.Paths {
 			c := sc.Config(0, k)
 			for _, f := range scenarios.Fields() {
-				if p, ok := c.Param(f.Key); ok {
+				if p, ok := c.Param(f.Key); ok && p.Owner != "" {
 					fmt.Fprintln(sum, f.Key, p.Value, p.Min, p.Max)
 				}
 			}
