@@ -23,7 +23,7 @@ func numbered(key, text string) (f *Field, v value, err error) {
 		return nil, v, fmt.Errorf("%s is no field", key)
 	}
 	switch f.Kind {
-	case Duration, Cost, Bytes, Rate, Frequency, Count:
+	case Duration, Cost, Bytes, Rate, Frequency, Ratio, Count:
 	default:
 		return nil, v, fmt.Errorf("%s is %s, which has no size", key, article(f.Kind.String()))
 	}

@@ -20,6 +20,7 @@ func TestTimes(t *testing.T) {
 		{"hardware.cpu.uncore.cold", "800MHz", 0.9936789, "794900kHz"},
 		{"hardware.nic.context.cache", "3820kB", 1, "3820kB"},
 		{"path.steps.lookups", "2", 1.4, "3"},
+		{"hardware.pcie.dllp", "5%", 1.23456, "6.173%"},
 	} {
 		if got, err := Times(c.key, c.text, c.x); got != c.want || err != nil {
 			t.Errorf("%s %s x %g: %q, %v, want %q", c.key, c.text, c.x, got, err, c.want)
