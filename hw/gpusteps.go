@@ -112,7 +112,7 @@ func (g *gpu) access(c *scenarios.Config, kind string, n int) gpuStep {
 	title := kind + ", " + c.Enum("workload.memory") + " memory"
 	switch kind {
 	case "store":
-		e.Count, e.Kernel = 64, "store_64"
+		e.Count, e.Kernel = 256, "store_64"
 		switch b := c.Bytes("workload.bytes"); {
 		case b <= 4:
 			e.Kernel = "store_4"
@@ -121,9 +121,12 @@ func (g *gpu) access(c *scenarios.Config, kind string, n int) gpuStep {
 		case b <= 16:
 			e.Kernel = "store_16"
 		}
-		title += ", 64 back to back"
+		title += ", 256 back to back"
 	case "load":
 		e.Kernel = "load_volatile"
+		if e.Memory == cuda.GPU {
+			e.Count = 1 // what a thread loads there to communicate, somebody has stored
+		}
 	default:
 		e.Kernel = "atomic_cas_system"
 		title += ", compare and swap"

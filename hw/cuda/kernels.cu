@@ -199,11 +199,14 @@ KERNEL(store_8_alone) { store_body<8, 1>(a); }
 KERNEL(store_16_alone) { store_body<16, 1>(a); }
 KERNEL(store_64_alone) { store_body<64, 1>(a); }
 
+// One load; where count is not 0, of a word that an atomic has changed before the
+// rest, which no half of the L2 but the line's own can serve.
 template <int L> INLINE void load_body(const gd_args &a)
 {
 	SAMPLES;
 	u64 sum = 0;
 	for (i = 0; i < a.n && !over(x, i, 32); i++) {
+		if (a.count) asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(a.target) : "memory");
 		rest(a.gap);
 		i64 t0 = clk();
 		u64 v = load<L>(a.target);
