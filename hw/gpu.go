@@ -113,7 +113,7 @@ func (o *Options) gpuCores() []int {
 // takes the clock's own cost off its samples.
 func (g *gpu) run(ctx context.Context, e cuda.Experiment) (cuda.Times, sim.Duration, error) {
 	var t cuda.Times
-	for _, part := range cuda.Spread(e) {
+	for _, part := range cuda.Spread(e, g.d.SMs()) {
 		x, err := g.d.Run(ctx, part)
 		if err != nil {
 			return t, 0, err

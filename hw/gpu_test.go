@@ -52,7 +52,11 @@ func fakeGPU(t *testing.T, fails func(e cuda.Experiment) error) Options {
 		case strings.HasPrefix(e.Kernel, "post_"):
 			v = 700 * ns
 		}
-		for range max(e.Blocks, 1) * e.N {
+		n := e.N
+		if e.Kind == cuda.Polls || e.Kind == cuda.Proxy {
+			n *= max(e.Blocks, 1)
+		}
+		for range n {
 			x.Each = append(x.Each, v)
 		}
 		if e.Second {

@@ -389,7 +389,7 @@ static int samples(struct x *x)
 	if (post)
 		DO(queues(x, 1, (CUdeviceptr *)&a.queue));
 	DO(background(x));
-	if (!launch(x, e->kernel, 1, 1, x->p->stream, &a))
+	if (!launch(x, e->kernel, e->blocks, 1, x->p->stream, &a))
 		finish(x, x->p->stream);
 	outlasted(x);
 	DO(x->rc);
@@ -506,7 +506,7 @@ static int ask(struct x *x)
 	DO(spawn(x, &th, answer, &t));
 	while (!t.ready)
 		sched_yield();
-	if (!background(x) && !launch(x, e->kernel, 1, 1, x->p->stream, &a))
+	if (!background(x) && !launch(x, e->kernel, e->blocks, 1, x->p->stream, &a))
 		finish(x, x->p->stream);
 	outlasted(x);
 	t.quit = 1;
@@ -551,7 +551,7 @@ static int asked(struct x *x)
 		a.in = x->p->words + AT_IN;
 		CK(to_gpu(a.in, &base, 8));
 	}
-	DO(launch(x, e->kernel, 1, 1, x->p->stream, &a));
+	DO(launch(x, e->kernel, e->blocks, 1, x->p->stream, &a));
 	busy(200000);
 	for (i = 0; i < e->n && !x->rc; i++) {
 		uint64_t want = base + i + 1;

@@ -6,22 +6,29 @@ import (
 	"time"
 )
 
-// HostPages are how many pages of host memory an experiment on words of it should
-// be spread over, since a read of it takes 1.0 to 1.35 us by its address; Spread
-// makes one of them, each with a part of the samples.
-const HostPages = 6
+// hostPages are how many pages of host memory and SMs an experiment on words of it
+// is spread over, since a read of it takes 1.0 to 1.35 us by its address and SM.
+const hostPages = 6
 
-// Spread returns the experiment on each of the pages.
-func Spread(e Experiment) []Experiment {
+// Spread returns the experiment on several pages and SMs, each with a part of the
+// samples, where that matters.
+func Spread(e Experiment, sms int) []Experiment {
 	flags := e.Kind == Ask || e.Kind == Answer && e.How == ByStore
 	if !flags && (e.Memory != Host || e.Kind != Samples && e.Kind != Polls || strings.HasPrefix(e.Kernel, "store_")) {
 		return []Experiment{e}
 	}
+	free := sms // of background kernels, which come first
+	if e.Background >= StoreHost {
+		free -= e.CTAs
+	}
 	var out []Experiment
-	for i := range HostPages {
+	for i := range hostPages {
 		x := e
 		x.Offset = int64(i) * (9<<20 + 3*page + 5*128)
-		x.N = max(e.N/HostPages, 1)
+		x.N = max(e.N/hostPages, 1)
+		if e.Kind != Polls {
+			x.Blocks = 1 + i*max(free-1, 0)/hostPages
+		}
 		out = append(out, x)
 	}
 	return out
