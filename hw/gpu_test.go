@@ -108,11 +108,10 @@ func TestGPUMessages(t *testing.T) {
 	if m := ps[0].Metric(stage.Issue); m == nil || m.P50 != 690*ns || ps[0].Stack != "mini-gda" {
 		t.Errorf("%+v", ps[0])
 	}
-	b := ps[0].Breakdown(stage.Issue)
-	if b == nil || b.Stages[0].Stage != stage.GPUFence || b.Stages[0].Time != 500*ns || b.Stages[1].Stage != stage.Unresolved || b.Stages[1].Time != 190*ns {
-		t.Errorf("%+v", b)
+	if ms := ps[0].Measured; len(ms) != 1 || ms[0].Name != "difference.fences" || ms[0].P50 != 500*ns {
+		t.Errorf("%+v", ms)
 	}
-	if m := ps[1].Metric(stage.Issue); m == nil || m.P50 != 190*ns || ps[1].Breakdown(stage.Issue) != nil {
+	if m := ps[1].Metric(stage.Issue); m == nil || m.P50 != 190*ns || len(ps[1].Measured) != 0 {
 		t.Errorf("%+v", ps[1])
 	}
 	if len(ps[2].Metrics) != 0 || len(ps[2].Measured) != 1 || ps[2].Measured[0].Name != "proxy-round-trip" || ps[2].Measured[0].P50 != 990*ns {

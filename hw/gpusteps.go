@@ -254,20 +254,13 @@ func (g *gpu) posts(ctx context.Context, c *scenarios.Config, p *result.Path, n 
 	if err != nil {
 		return err
 	}
-	whole, rest := median(t.Each), median(plain.Each)
-	b := result.Breakdown{Metric: stage.Issue, Total: whole.value, MeanTotal: mean(t.Each)}
-	if d := whole.minus(rest); d.clear() {
-		b.Stages = append(b.Stages,
-			result.StageTime{Stage: stage.GPUFence, Lane: stage.GPUFence.Lane(), Time: d.value, Mean: d.value, N: 1, Method: "median with the fences and the record less the median of the same post without", Spread: d.spread},
-			result.StageTime{Stage: stage.Unresolved, Time: whole.value - d.value, Mean: b.MeanTotal - d.value, N: 1, Method: "the rest of the post", Spread: d.spread})
-		p.Breakdowns = append(p.Breakdowns, b)
-	}
+	// No stage: behind a full fence the fields are fetched again, and that is in it.
+	d := median(t.Each).minus(median(plain.Each))
+	p.Measured = append(p.Measured, result.Measured{
+		Name: "difference.fences", Method: "the post less the same without fences and record; difference of medians, min and max are its 95 % interval", N: d.n,
+		P50: d.value, P99: d.value + d.spread, P999: d.value + d.spread, Max: d.value + d.spread, Min: d.value - d.spread, Mean: d.value,
+	})
 	return nil
-}
-
-func mean(each []sim.Duration) sim.Duration {
-	m := result.Summarise(each)
-	return m.Mean
 }
 
 // waits are the words for how a proxy's thread waits that a thread here can do.
