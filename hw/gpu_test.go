@@ -216,3 +216,44 @@ func TestGPUBench(t *testing.T) {
 		t.Errorf("%v, %d measured", err, len(r.Measured))
 	}
 }
+
+// Every kind of step that a GPU shows gets its metric.
+func TestGPUKinds(t *testing.T) {
+	for _, c := range []struct {
+		workload string
+		metric   stage.Metric
+		want     float64 // ps, or the rate
+	}{
+		{"{kind: load, memory: host}", stage.Latency, 990e3},
+		{"{kind: store, bytes: 16B}", stage.Latency, 1e6 - 39},
+		{"{kind: atomic}", stage.Latency, 990e3},
+		{"{kind: poll, initiators.ctas: 4}", stage.Latency, 1e6 - 625},
+		{"{kind: flag-echo, from: gpu, look_after: 200ns}", stage.RTT, 990e3},
+		{"{kind: flag-echo, from: cpu, release: system}", stage.RTT, 1e6},
+		{"{kind: proxy-echo, descriptor: flag}", stage.RTT, 990e3},
+		{"{kind: proxy-echo, outstanding: 64}", stage.MessageRate, 2},
+		{"{kind: launch, until: blocking-sync, graph: 3}", stage.Latency, 1e6},
+		{"{kind: notice, by: host-callback}", stage.Latency, 1e6},
+		{"{kind: copy, bytes: 4KiB, direction: to-gpu}", stage.Latency, 1e6},
+	} {
+		text := "workload: " + strings.Replace(c.workload, "}", ", iterations: 24}", 1) + "\n"
+		r, err := RunGPU(t.Context(), parse(t, text), fakeGPU(t, nil))
+		if err != nil {
+			t.Errorf("%s: %v", c.workload, err)
+			continue
+		}
+		p := &r.Points[0].Paths[0]
+		m := p.Metric(c.metric)
+		if m == nil || c.metric.IsTime() && m.P50 != sim.Duration(c.want) || !c.metric.IsTime() && m.Value != c.want {
+			t.Errorf("%s: %+v, %+v", c.workload, m, p)
+		}
+	}
+	post := "paths: [{name: p, stack: mini-gda, set: {fence: system}}]\nworkload: {kind: post, queue: own}\n"
+	r, err := RunGPU(t.Context(), parse(t, post), fakeGPU(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Points[0].Paths[0].Metric(stage.MessageRate); m == nil || m.Value != 2 {
+		t.Errorf("post: %+v", m)
+	}
+}
