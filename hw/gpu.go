@@ -109,11 +109,18 @@ func (o *Options) gpuCores() []int {
 	return out
 }
 
-// run runs an experiment and takes the clock's own cost off its samples.
+// run runs an experiment, on several pages of host memory where that matters, and
+// takes the clock's own cost off its samples.
 func (g *gpu) run(ctx context.Context, e cuda.Experiment) (cuda.Times, sim.Duration, error) {
-	t, err := g.d.Run(ctx, e)
-	if err != nil {
-		return t, 0, err
+	var t cuda.Times
+	for _, part := range cuda.Spread(e, g.d.SMs()) {
+		x, err := g.d.Run(ctx, part)
+		if err != nil {
+			return t, 0, err
+		}
+		x.Each, x.Second = append(t.Each, x.Each...), append(t.Second, x.Second...)
+		x.Hits += t.Hits
+		t = x
 	}
 	if t.Hz > 0 {
 		g.fast = max(g.fast, t.Hz)

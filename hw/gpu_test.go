@@ -52,7 +52,11 @@ func fakeGPU(t *testing.T, fails func(e cuda.Experiment) error) Options {
 		case strings.HasPrefix(e.Kernel, "post_"):
 			v = 700 * ns
 		}
-		for range max(e.Blocks, 1) * e.N {
+		n := e.N
+		if e.Kind == cuda.Polls || e.Kind == cuda.Proxy {
+			n *= max(e.Blocks, 1)
+		}
+		for range n {
 			x.Each = append(x.Each, v)
 		}
 		if e.Second {
@@ -104,11 +108,10 @@ func TestGPUMessages(t *testing.T) {
 	if m := ps[0].Metric(stage.Issue); m == nil || m.P50 != 690*ns || ps[0].Stack != "mini-gda" {
 		t.Errorf("%+v", ps[0])
 	}
-	b := ps[0].Breakdown(stage.Issue)
-	if b == nil || b.Stages[0].Stage != stage.GPUFence || b.Stages[0].Time != 500*ns || b.Stages[1].Stage != stage.Unresolved || b.Stages[1].Time != 190*ns {
-		t.Errorf("%+v", b)
+	if ms := ps[0].Measured; len(ms) != 1 || ms[0].Name != "difference.fences" || ms[0].P50 != 500*ns {
+		t.Errorf("%+v", ms)
 	}
-	if m := ps[1].Metric(stage.Issue); m == nil || m.P50 != 190*ns || ps[1].Breakdown(stage.Issue) != nil {
+	if m := ps[1].Metric(stage.Issue); m == nil || m.P50 != 190*ns || len(ps[1].Measured) != 0 {
 		t.Errorf("%+v", ps[1])
 	}
 	if len(ps[2].Metrics) != 0 || len(ps[2].Measured) != 1 || ps[2].Measured[0].Name != "proxy-round-trip" || ps[2].Measured[0].P50 != 990*ns {
@@ -211,5 +214,46 @@ func TestGPUBench(t *testing.T) {
 	}())
 	if !errors.Is(err, cuda.ErrLost) || !r.Partial || len(r.Measured) < 20 || r.Measured[len(r.Measured)-1].Err == "" {
 		t.Errorf("%v, %d measured", err, len(r.Measured))
+	}
+}
+
+// Every kind of step that a GPU shows gets its metric.
+func TestGPUKinds(t *testing.T) {
+	for _, c := range []struct {
+		workload string
+		metric   stage.Metric
+		want     float64 // ps, or the rate
+	}{
+		{"{kind: load, memory: host}", stage.Latency, 990e3},
+		{"{kind: store, bytes: 16B}", stage.Latency, 1e6 - 39},
+		{"{kind: atomic}", stage.Latency, 990e3},
+		{"{kind: poll, initiators.ctas: 4}", stage.Latency, 1e6 - 625},
+		{"{kind: flag-echo, from: gpu, look_after: 200ns}", stage.RTT, 990e3},
+		{"{kind: flag-echo, from: cpu, release: system}", stage.RTT, 1e6},
+		{"{kind: proxy-echo, descriptor: flag}", stage.RTT, 990e3},
+		{"{kind: proxy-echo, outstanding: 64}", stage.MessageRate, 2},
+		{"{kind: launch, until: blocking-sync, graph: 3}", stage.Latency, 1e6},
+		{"{kind: notice, by: host-callback}", stage.Latency, 1e6},
+		{"{kind: copy, bytes: 4KiB, direction: to-gpu}", stage.Latency, 1e6},
+	} {
+		text := "workload: " + strings.Replace(c.workload, "}", ", iterations: 24}", 1) + "\n"
+		r, err := RunGPU(t.Context(), parse(t, text), fakeGPU(t, nil))
+		if err != nil {
+			t.Errorf("%s: %v", c.workload, err)
+			continue
+		}
+		p := &r.Points[0].Paths[0]
+		m := p.Metric(c.metric)
+		if m == nil || c.metric.IsTime() && m.P50 != sim.Duration(c.want) || !c.metric.IsTime() && m.Value != c.want {
+			t.Errorf("%s: %+v, %+v", c.workload, m, p)
+		}
+	}
+	post := "paths: [{name: p, stack: mini-gda, set: {fence: system}}]\nworkload: {kind: post, queue: own}\n"
+	r, err := RunGPU(t.Context(), parse(t, post), fakeGPU(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Points[0].Paths[0].Metric(stage.MessageRate); m == nil || m.Value != 2 {
+		t.Errorf("post: %+v", m)
 	}
 }

@@ -3,6 +3,7 @@ package hw
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,14 @@ func (g *gpu) path(ctx context.Context, c *scenarios.Config, p *result.Path) err
 		s = g.echo(c, n)
 	case "post":
 		return g.postStep(ctx, c, p, n)
+	case "proxy-echo":
+		return g.proxyEcho(ctx, c, p, n)
+	case "launch":
+		s = g.launch(c, n)
+	case "notice":
+		s = g.notice(c, n)
+	case "copy":
+		s = g.copying(c, n)
 	default:
 		return fmt.Errorf("%w: no GPU shows %s", ErrNothingRuns, kind)
 	}
@@ -59,6 +68,10 @@ func (g *gpu) path(ctx context.Context, c *scenarios.Config, p *result.Path) err
 		return err
 	}
 	addMetric(p, s.metric, t.Each)
+	if s.e.Kind == cuda.Copy && t.Messages > 0 {
+		perSecond := float64(t.Messages) * float64(s.e.Bytes) / t.Elapsed.Seconds()
+		p.Metrics = append(p.Metrics, result.Metric{Metric: stage.Goodput, Value: perSecond / 1e9})
+	}
 	p.Cost = result.Cost{Messages: len(t.Each), SMs: max(s.e.Blocks, 1)}
 	return nil
 }
@@ -112,7 +125,7 @@ func (g *gpu) access(c *scenarios.Config, kind string, n int) gpuStep {
 	title := kind + ", " + c.Enum("workload.memory") + " memory"
 	switch kind {
 	case "store":
-		e.Count, e.Kernel = 64, "store_64"
+		e.Count, e.Kernel = 256, "store_64"
 		switch b := c.Bytes("workload.bytes"); {
 		case b <= 4:
 			e.Kernel = "store_4"
@@ -121,9 +134,12 @@ func (g *gpu) access(c *scenarios.Config, kind string, n int) gpuStep {
 		case b <= 16:
 			e.Kernel = "store_16"
 		}
-		title += ", 64 back to back"
+		title += ", 256 back to back"
 	case "load":
 		e.Kernel = "load_volatile"
+		if e.Memory == cuda.GPU {
+			e.Count = 1 // what a thread loads there to communicate, somebody has stored
+		}
 	default:
 		e.Kernel = "atomic_cas_system"
 		title += ", compare and swap"
@@ -251,41 +267,110 @@ func (g *gpu) posts(ctx context.Context, c *scenarios.Config, p *result.Path, n 
 	if err != nil {
 		return err
 	}
-	whole, rest := median(t.Each), median(plain.Each)
-	b := result.Breakdown{Metric: stage.Issue, Total: whole.value, MeanTotal: mean(t.Each)}
-	if d := whole.minus(rest); d.clear() {
-		b.Stages = append(b.Stages,
-			result.StageTime{Stage: stage.GPUFence, Lane: stage.GPUFence.Lane(), Time: d.value, Mean: d.value, N: 1, Method: "median with the fences and the record less the median of the same post without", Spread: d.spread},
-			result.StageTime{Stage: stage.Unresolved, Time: whole.value - d.value, Mean: b.MeanTotal - d.value, N: 1, Method: "the rest of the post", Spread: d.spread})
-		p.Breakdowns = append(p.Breakdowns, b)
-	}
+	// No stage: behind a full fence the fields are fetched again, and that is in it.
+	d := median(t.Each).minus(median(plain.Each))
+	p.Measured = append(p.Measured, result.Measured{
+		Name: "difference.fences", Method: "the post less the same without fences and record; difference of medians, min and max are its 95 % interval", N: d.n,
+		P50: d.value, P99: d.value + d.spread, P999: d.value + d.spread, Max: d.value + d.spread, Min: d.value - d.spread, Mean: d.value,
+	})
 	return nil
 }
 
-func mean(each []sim.Duration) sim.Duration {
-	m := result.Summarise(each)
-	return m.Mean
+func (g *gpu) launch(c *scenarios.Config, n int) gpuStep {
+	until, graph := c.Enum("workload.until"), c.Count("workload.graph")
+	e := cuda.Experiment{Kind: cuda.Launch, How: cuda.FirstStore, N: n, Count: graph, Blocking: until == "blocking-sync"}
+	if until != "first-store" {
+		e.How = cuda.Sync
+	}
+	if graph > 0 {
+		e.How += cuda.GraphStore // the same two, of a graph
+	}
+	return gpuStep{fmt.Sprintf("launch until %s, graph of %d", until, graph), stage.Latency, e}
+}
+
+func (g *gpu) notice(c *scenarios.Config, n int) gpuStep {
+	by := "stream-sync"
+	if c.Has("workload.by") {
+		by = c.Enum("workload.by")
+	}
+	after := time.Duration(c.Duration("workload.after") / sim.Nanosecond)
+	e := cuda.Experiment{Kind: cuda.Notice, How: slices.Index(cuda.NoticeBy, by), N: min(n, 1000), Delay: min(after, time.Second)}
+	return gpuStep{fmt.Sprintf("notice of a kernel's end by %s", by), stage.Latency, e}
+}
+
+func (g *gpu) copying(c *scenarios.Config, n int) gpuStep {
+	e := cuda.Experiment{Kind: cuda.Copy, How: cuda.ToHost, Bytes: c.Bytes("workload.bytes"), N: min(n, 500)}
+	title := "copy to the host"
+	if c.Enum("workload.direction") == "to-gpu" {
+		e.How, title = cuda.ToGPU, "copy to the GPU"
+	}
+	if c.Enum("workload.seen_by") == "poll" && e.How == cuda.ToHost {
+		e.Wait = 1
+	}
+	return gpuStep{title, stage.Latency, e}
+}
+
+// proxyEcho measures descriptors to proxy threads and their completions back: one
+// by one the round trip, with more under way the rate.
+func (g *gpu) proxyEcho(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
+	e, word, err := g.ring(c)
+	if err != nil {
+		return err
+	}
+	e.Kernel, e.Window = "ring_"+c.Enum("workload.descriptor"), min(c.Count("workload.outstanding"), 64)
+	p.Workload = fmt.Sprintf("%d CTAs hand descriptors to %d workers (%s) that wait by %s, %d outstanding", e.Blocks, e.Proxies, c.Enum("workload.descriptor"), word, e.Window)
+	p.Cost = result.Cost{CPUCores: float64(e.Proxies), SMs: e.Blocks}
+	if e.Window > 1 {
+		e.N = min(10*n, 4000)
+		each, err := g.rates(ctx, e, 3)
+		if err == nil {
+			p.Metrics = append(p.Metrics, result.Metric{Metric: stage.MessageRate, Value: 1e6 / float64(median(each).value)})
+			p.Cost.Messages = e.N * e.Blocks
+		}
+		return err
+	}
+	e.N = max(min(n, 60_000/e.Blocks), 1)
+	t, _, err := g.run(ctx, e)
+	if err != nil {
+		return err
+	}
+	addMetric(p, stage.RTT, t.Each)
+	p.Cost.Messages = len(t.Each)
+	return nil
 }
 
 // waits are the words for how a proxy's thread waits that a thread here can do.
 var waits = map[string]int{"poll": cuda.WaitPoll, "poll-yield": cuda.WaitYield, "sleep-poll": cuda.WaitSleep1us, "interrupt": cuda.WaitEventfd}
 
-// proxied measures a proxy path as far as the proxy: a descriptor's way to the
-// thread and its completion's way back, with a doorbell that nobody hears.
-func (g *gpu) proxied(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
+// ring is what the scenario says of blocks and proxy threads, and how these wait.
+func (g *gpu) ring(c *scenarios.Config) (cuda.Experiment, string, error) {
 	e := cuda.Experiment{
-		Kind: cuda.Proxy, Kernel: "ring_lanes", Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), Proxies: min(c.Count("host.proxy.threads"), 8), Window: 1, Gap: 2000,
+		Kind: cuda.Proxy, Blocks: min(c.Count("workload.initiators.ctas"), g.d.SMs()), Proxies: min(c.Count("host.proxy.threads"), 8), Window: 1, Gap: 2000,
 		Competing: min(c.Count("host.competing.threads"), 4),
 	}
 	word := c.Enum("host.proxy.wait")
 	if word == "auto" {
-		word = c.Enum("path.proxy.wait")
+		word = "poll"
+		if c.Has("path.proxy.wait") {
+			word = c.Enum("path.proxy.wait")
+		}
 	}
 	wait, ok := waits[word]
 	if !ok || wait == cuda.WaitEventfd && e.Blocks > 1 {
-		return fmt.Errorf("%w: no thread of this program waits for %d rings by %s", ErrNothingRuns, e.Blocks, word)
+		return e, word, fmt.Errorf("%w: no thread of this program waits for %d rings by %s", ErrNothingRuns, e.Blocks, word)
 	}
-	e.Wait, e.N = wait, max(min(n, 60_000/e.Blocks), 1)
+	e.Wait = wait
+	return e, word, nil
+}
+
+// proxied measures a proxy path as far as the proxy: a descriptor's way to the
+// thread and its completion's way back, with a doorbell that nobody hears.
+func (g *gpu) proxied(ctx context.Context, c *scenarios.Config, p *result.Path, n int) error {
+	e, word, err := g.ring(c)
+	if err != nil {
+		return err
+	}
+	e.Kernel, e.N = "ring_lanes", max(min(n, 60_000/e.Blocks), 1)
 	t, off, err := g.run(ctx, e)
 	if err != nil {
 		return err

@@ -104,6 +104,15 @@ static int refused(struct x *x, const char *call, CUresult r)
 
 static word *host_word(struct x *x, int at) { return (word *)(x->d->words + at); }
 
+// Flags between GPU and CPU lie in the page of the offset.
+static word *flag_word(struct x *x, int at) { return (word *)(x->d->big + x->e->offset + at); }
+
+static void flags_at(struct x *x, struct gd_args *a)
+{
+	a->in = x->d->big_at + x->e->offset + AT_IN;
+	a->flag = x->d->big_at + x->e->offset + AT_FLAG;
+}
+
 static int function(struct x *x, struct place *p, const char *name, CUfunction *f)
 {
 	CK(module_function(f, p->module, name));
@@ -380,7 +389,7 @@ static int samples(struct x *x)
 	if (post)
 		DO(queues(x, 1, (CUdeviceptr *)&a.queue));
 	DO(background(x));
-	if (!launch(x, e->kernel, 1, 1, x->p->stream, &a))
+	if (!launch(x, e->kernel, e->blocks, 1, x->p->stream, &a))
 		finish(x, x->p->stream);
 	outlasted(x);
 	DO(x->rc);
@@ -456,7 +465,7 @@ struct echo {
 static void *answer(void *p)
 {
 	struct echo *t = p;
-	word *flag = host_word(t->x, AT_FLAG), *in = host_word(t->x, AT_IN);
+	word *flag = flag_word(t->x, AT_FLAG), *in = flag_word(t->x, AT_IN);
 	uint64_t i = t->x->d->base + 1, v;
 	pin(t->x->e->cpus[1]);
 	t->ready = 1;
@@ -481,8 +490,9 @@ static int ask(struct x *x)
 	struct gd_exp *e = x->e;
 	struct echo t = {.x = x};
 	pthread_t th;
-	*host_word(x, AT_FLAG) = *host_word(x, AT_IN) = x->d->base;
+	*flag_word(x, AT_FLAG) = *flag_word(x, AT_IN) = x->d->base;
 	struct gd_args a = args(x);
+	flags_at(x, &a);
 	a.stop = x->p->words + AT_STOP;
 	if (e->delay_ns) {
 		// The delay is in clocks, and a kernel that spins tells what one is now.
@@ -496,7 +506,7 @@ static int ask(struct x *x)
 	DO(spawn(x, &th, answer, &t));
 	while (!t.ready)
 		sched_yield();
-	if (!background(x) && !launch(x, e->kernel, 1, 1, x->p->stream, &a))
+	if (!background(x) && !launch(x, e->kernel, e->blocks, 1, x->p->stream, &a))
 		finish(x, x->p->stream);
 	outlasted(x);
 	t.quit = 1;
@@ -528,11 +538,12 @@ static int told(struct x *x, word *w, uint64_t v)
 static int asked(struct x *x)
 {
 	struct gd_exp *e = x->e;
-	word *in = host_word(x, AT_IN), *flag = host_word(x, AT_FLAG);
-	uint64_t *from = (uint64_t *)x->d->big;
+	word *in = flag_word(x, AT_IN), *flag = flag_word(x, AT_FLAG);
+	uint64_t *from = (uint64_t *)(x->d->words + AT_PAYLOAD);
 	uint64_t base = x->d->base;
 	struct gd_args a = args(x);
 	int i;
+	flags_at(x, &a);
 	*in = *flag = base;
 	if (e->how == GD_STREAM_WRITE && !lib.stream_write)
 		return fail(x, GD_E_REFUSED, "this driver has no stream memory operations");
@@ -540,7 +551,7 @@ static int asked(struct x *x)
 		a.in = x->p->words + AT_IN;
 		CK(to_gpu(a.in, &base, 8));
 	}
-	DO(launch(x, e->kernel, 1, 1, x->p->stream, &a));
+	DO(launch(x, e->kernel, e->blocks, 1, x->p->stream, &a));
 	busy(200000);
 	for (i = 0; i < e->n && !x->rc; i++) {
 		uint64_t want = base + i + 1;

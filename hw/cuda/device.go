@@ -86,7 +86,10 @@ func (d *device) Run(ctx context.Context, e Experiment) (Times, error) {
 	if e.Deadline <= 0 {
 		e.Deadline = 10 * time.Second
 	}
-	room := max(e.N*max(e.Blocks, 1), 1)
+	if e.Kind != PeerCopy {
+		e.Blocks = max(e.Blocks, 1)
+	}
+	room := max(e.N*e.Blocks, e.N, 1)
 	a := (*C.struct_gd_exp)(C.calloc(1, C.sizeof_struct_gd_exp))
 	out, out2 := (*C.int64_t)(C.calloc(C.size_t(room), 8)), (*C.int64_t)(C.calloc(C.size_t(room), 8))
 	stop := (*C.int)(C.calloc(1, C.sizeof_int))

@@ -158,7 +158,7 @@ func TestAbsent(t *testing.T) {
 	if _, err := open(library, Options{GPU: 3}); !errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "no GPU 3: this machine has 1") {
 		t.Errorf("ordinal: %v", err)
 	}
-	for fault, want := range map[string]string{"oom": "CUDA_ERROR_OUT_OF_MEMORY (2), out of memory", "hostoom": "host_alloc", "ptx=218": "CUDA_ERROR_INVALID_PTX (218): ptxas: line 1"} {
+	for fault, want := range map[string]string{"oom": "CUDA_ERROR_OUT_OF_MEMORY (2), out of memory", "hostoom": "cuMemHostAlloc", "ptx=218": "CUDA_ERROR_INVALID_PTX (218): ptxas: line 1"} {
 		t.Setenv("FAKECUDA_FAULT", fault)
 		_, err := open(library, Options{})
 		if err == nil || errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), want) {

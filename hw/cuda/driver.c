@@ -26,9 +26,26 @@ int gd_load(const char *path, char *err, size_t n)
 	return 0;
 }
 
+// symbol is the API's name of a call that is named as this program names it.
+static const char *symbol(const char *what)
+{
+	static const struct {
+		const char *name, *symbol;
+	} of[] = {
+#define PAIR(name, symbol, args) {#name, #symbol},
+		GD_SYMBOLS(PAIR, PAIR)
+#undef PAIR
+	};
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		if (!strcmp(of[i].name, what))
+			return of[i].symbol;
+	return what;
+}
+
 void gd_explain(const char *what, CUresult r, char *err, size_t n)
 {
 	const char *name = NULL, *text = NULL;
+	what = symbol(what);
 	if (lib.error_name(r, &name) || !name)
 		name = "unknown error";
 	if (lib.error_string(r, &text) || !text)

@@ -116,10 +116,10 @@ type Experiment struct {
 	Kernel string // of kernels.cu
 	Answer string // PeerEcho: the other GPU's kernel
 	N      int    // samples, or messages of each block
-	Blocks int
-	Count  int // stores before a fence, operations a sample, WQEs a doorbell, kernels of a graph
-	Window int // messages in flight
-	Gap    int // clocks of rest before a sample
+	Blocks int    // Samples, Ask, Answer: the last of so many works, which chooses its SM; 0 is 1
+	Count  int    // stores before a fence, operations a sample, WQEs a doorbell, kernels of a graph
+	Window int    // messages in flight
+	Gap    int    // clocks of rest before a sample
 	Bytes  int64
 	Memory Memory
 	Offset int64         // of the target, or of the one queue, in its memory

@@ -75,11 +75,11 @@ struct run {
 	u64 end;
 	u32 bad;
 };
-INLINE run begin(const gd_args &a)
+INLINE run begin(const gd_args &a, u32 report)
 {
 	run x;
 	x.a = &a;
-	x.r = (gd_report *)a.report + block();
+	x.r = (gd_report *)a.report + report;
 	x.bad = 0;
 	x.r->bad = 0;
 	x.r->g0 = timer();
@@ -113,12 +113,14 @@ template <int L> INLINE u64 await(run &x, u64 p, u64 v)
 }
 
 #define KERNEL(name) extern "C" __global__ void name(gd_args a)
-// A launch of one thread that keeps its samples on the SM until it ends: a store
-// of a sample must not be one that a fence waits for.
+// One thread, of the last block: how many blocks there are chooses its SM. It keeps
+// its samples on the SM until it ends: a store of a sample must not be one that a
+// fence waits for.
 #define SAMPLES                                                                                                        \
 	__shared__ u32 row[GD_ROW];                                                                                    \
 	__shared__ u32 row2[GD_ROW];                                                                                   \
-	run x = begin(a);                                                                                              \
+	if (block() + 1 != blocks()) return;                                                                           \
+	run x = begin(a, 0);                                                                                           \
 	u32 i
 #define KEEP                                                                                                           \
 	finish(x);                                                                                                     \
@@ -130,7 +132,7 @@ template <int L> INLINE u64 await(run &x, u64 p, u64 v)
 
 KERNEL(spin)
 {
-	run x = begin(a);
+	run x = begin(a, block());
 	while (timer() - x.r->g0 < a.delay) { }
 	finish(x);
 }
@@ -199,11 +201,14 @@ KERNEL(store_8_alone) { store_body<8, 1>(a); }
 KERNEL(store_16_alone) { store_body<16, 1>(a); }
 KERNEL(store_64_alone) { store_body<64, 1>(a); }
 
+// One load; where count is not 0, of a word that an atomic has changed before the
+// rest, which no half of the L2 but the line's own can serve.
 template <int L> INLINE void load_body(const gd_args &a)
 {
 	SAMPLES;
 	u64 sum = 0;
 	for (i = 0; i < a.n && !over(x, i, 32); i++) {
+		if (a.count) asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(a.target) : "memory");
 		rest(a.gap);
 		i64 t0 = clk();
 		u64 v = load<L>(a.target);
@@ -225,7 +230,7 @@ KERNEL(load_acquire_system) { load_body<ACQUIRE_SYS>(a); }
 template <int L> INLINE void poll_body(const gd_args &a)
 {
 	__shared__ u32 row[GD_ROW];
-	run x = begin(a);
+	run x = begin(a, block());
 	u64 p = a.target + (u64)block() * a.stride;
 	u32 i;
 	for (i = 0; i < a.n && !over(x, i, 8); i++) {
@@ -270,7 +275,8 @@ KERNEL(atomic_reduce_system) { atomic_body<REDUCE, SYSTEM>(a); }
 // looks for the first time after delay clocks.
 template <int F> INLINE void ask_body(const gd_args &a)
 {
-	run x = begin(a);
+	if (block() + 1 != blocks()) return;
+	run x = begin(a, 0);
 	u32 i, hits = 0;
 	for (i = 0; i < a.n && !over(x, i, 32); i++) {
 		u64 v, want = a.base + i + 1;
@@ -301,7 +307,8 @@ KERNEL(ask_fenced) { ask_body<SYSTEM>(a); }
 // This side answers.
 template <int F> INLINE void answer_body(const gd_args &a)
 {
-	run x = begin(a);
+	if (block() + 1 != blocks()) return;
+	run x = begin(a, 0);
 	for (u32 i = 0; i < a.n; i++) {
 		u64 want = a.base + i + 1, v = await<VOLATILE>(x, a.in, want);
 		if (!x.bad && v != want) x.bad = GD_WRONG;
@@ -485,7 +492,7 @@ template <int BARE> INLINE void advance(const view<BARE> &v, u64 index)
 template <int O, int RECORD, int BARE> INLINE void post_body(const gd_args &a)
 {
 	__shared__ u32 row[GD_ROW];
-	run x = begin(a);
+	run x = begin(a, block());
 	view<BARE> v = open<BARE>((gd_queue *)a.queue);
 	u32 i;
 	for (i = 0; i < a.n && !over(x, i, 32); i++) {
@@ -505,7 +512,7 @@ template <int O, int RECORD, int BARE> INLINE void post_body(const gd_args &a)
 // Posts as fast as they go, each block to a queue of its own, count WQEs a doorbell.
 template <int O, int RECORD, int BARE> INLINE void stream_body(const gd_args &a)
 {
-	run x = begin(a);
+	run x = begin(a, block());
 	view<BARE> v = open<BARE>((gd_queue *)a.queue + block());
 	u64 index = 0;
 	for (u32 i = 0; i < a.n && !over(x, i, 256); i++) {
@@ -522,7 +529,7 @@ template <int O, int RECORD, int BARE> INLINE void stream_body(const gd_args &a)
 // visible, then record and doorbell in the order of the slots.
 template <int O, int RECORD, int BARE> INLINE void shared_body(const gd_args &a)
 {
-	run x = begin(a);
+	run x = begin(a, block());
 	view<BARE> v = open<BARE>((gd_queue *)a.queue);
 	for (u32 i = 0; i < a.n && !over(x, i, 256); i++) {
 		u64 slot;

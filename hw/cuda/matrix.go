@@ -6,6 +6,34 @@ import (
 	"time"
 )
 
+// hostPages are how many pages of host memory and SMs an experiment on words of it
+// is spread over, since a read of it takes 1.0 to 1.35 us by its address and SM.
+const hostPages = 6
+
+// Spread returns the experiment on several pages and SMs, each with a part of the
+// samples, where that matters.
+func Spread(e Experiment, sms int) []Experiment {
+	flags := e.Kind == Ask || e.Kind == Answer && e.How == ByStore
+	if !flags && (e.Memory != Host || e.Kind != Samples && e.Kind != Polls || strings.HasPrefix(e.Kernel, "store_")) {
+		return []Experiment{e}
+	}
+	free := sms // of background kernels, which come first
+	if e.Background >= StoreHost {
+		free -= e.CTAs
+	}
+	var out []Experiment
+	for i := range hostPages {
+		x := e
+		x.Offset = int64(i) * (9<<20 + 3*page + 5*128)
+		x.N = max(e.N/hostPages, 1)
+		if e.Kind != Polls {
+			x.Blocks = 1 + i*max(free-1, 0)/hostPages
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
 // Batch is how many polls a sample of Polls has.
 const Batch = 16
 
@@ -185,12 +213,15 @@ func matrix(sms, n int) []Row {
 	}
 	for _, m := range []Memory{GPU, Host} {
 		for _, w := range []int{4, 8, 16, 64} {
-			add(fmt.Sprintf("gpu.store.%s.%dB", MemoryNames[m], w), "volatile stores of one thread, 64 back to back (64 B are four of 16), time of one", Experiment{Kind: Samples, Kernel: fmt.Sprintf("store_%d", w), Memory: m, Count: 64, N: few, Gap: alone})
+			add(fmt.Sprintf("gpu.store.%s.%dB", MemoryNames[m], w), "volatile stores of one thread, 256 back to back (64 B are four of 16), time of one", Experiment{Kind: Samples, Kernel: fmt.Sprintf("store_%d", w), Memory: m, Count: 256, N: few, Gap: alone})
 			add(fmt.Sprintf("gpu.store.%s.%dB.alone", MemoryNames[m], w), "one such store", Experiment{Kind: Samples, Kernel: fmt.Sprintf("store_%d_alone", w), Memory: m, Count: 1, N: few, Gap: alone})
 		}
 		for _, l := range []string{"weak", "volatile", "relaxed_gpu", "relaxed_system", "acquire_gpu", "acquire_system"} {
 			if l == "weak" && m != GPU {
 				continue
+			}
+			if m == GPU && l == "volatile" {
+				add("gpu.load.gpu.changed", "one load of a word that an atomic changed before, until its value is there", Experiment{Kind: Samples, Kernel: "load_volatile", N: n, Gap: restLoad, Count: 1})
 			}
 			add(fmt.Sprintf("gpu.load.%s.%s", MemoryNames[m], dashes(l)), "one load, until its value is there", Experiment{Kind: Samples, Kernel: "load_" + l, Memory: m, N: n, Gap: restLoad})
 		}
@@ -270,8 +301,13 @@ func matrix(sms, n int) []Row {
 	}
 	for _, o := range Orders {
 		add("post."+o.Word+".bare", "the same with everything in registers but the queue itself", Experiment{Kind: Samples, Kernel: PostKernel("post", o.Kernel, o.Record, true), N: n, Gap: rest})
-		for _, b := range []int{1, sms} {
-			add(fmt.Sprintf("post-rate.%s.%d-queues.bare", o.Word, b), "posts back to back with everything in registers: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("stream", o.Kernel, o.Record, true), Blocks: b, N: n, Count: 1}).Repeat = 3
+		for _, b := range []int{1, 2, 8, 32, sms} {
+			for _, w := range []int{1, 8, 32} {
+				if w > 1 && b != 1 && b != sms {
+					continue
+				}
+				add(fmt.Sprintf("post-rate.%s.%d-queues.%d-wqes.bare", o.Word, b, w), "posts back to back with everything in registers: time per WQE of all", Experiment{Kind: Rate, Kernel: PostKernel("stream", o.Kernel, o.Record, true), Blocks: b, N: max(n/w, 50), Count: w}).Repeat = 3
+			}
 		}
 	}
 	for _, o := range []string{"device", "system"} {

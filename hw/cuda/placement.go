@@ -14,13 +14,15 @@ const page = 4096
 // two differ by chance.
 type Placement struct{ Near, Far int64 }
 
-// Place finds a near and a far page by the loads' time.
+// Place finds a near and a far page by the time of an atomic, which the half does
+// that the line belongs to: a load of a line that nobody writes is served by the
+// near half whatever its place.
 func Place(ctx context.Context, d Device) (Placement, error) {
 	const pages, samples = 48, 40
 	type at struct{ time, offset int64 }
 	var of []at
 	for k := range int64(pages) {
-		t, err := d.Run(ctx, Experiment{Kind: Samples, Kernel: "load_volatile", Memory: GPU, Offset: k * page, N: samples, Gap: 500})
+		t, err := d.Run(ctx, Experiment{Kind: Samples, Kernel: "atomic_cas_system", Memory: GPU, Offset: k * page, N: samples, Gap: 500})
 		if err != nil {
 			return Placement{}, err
 		}
