@@ -117,6 +117,7 @@ type txn struct {
 	from, to Unit
 	at       int8  // hop whose link the TLP waits for or is on
 	tlps     int32 // on a link, in the present phase
+	tags     int32 // a read's
 	bytes    int64
 	addr     uint64
 	onLink   int64 // the same, headers included
@@ -206,7 +207,8 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 		return
 	}
 	f.phase(t)
-	need := f.tagsFor(id)
+	t.tags = min(t.tlps, int32(f.cfg.Tags[a.From]))
+	need := int(t.tags)
 	if f.tags[a.From] < need || len(f.tagWait[a.From]) > 0 {
 		f.tagWait[a.From] = append(f.tagWait[a.From], id)
 		return
@@ -218,12 +220,6 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 // Sampled returns when the target of the read was sampled whose Done is
 // running.
 func (f *Fabric) Sampled() sim.Time { return f.sampled }
-
-func (f *Fabric) tagsFor(id uint32) int {
-	t := &f.txns[id]
-	_, n := f.cfg.ReadRequestBytes(t.bytes)
-	return min(n, f.cfg.Tags[t.from])
-}
 
 // leave lets a request pass its unit's egress.
 func (f *Fabric) leave(id uint32) {
@@ -429,25 +425,26 @@ func (f *Fabric) end(id uint32) {
 	route := f.route(t)
 	f.give(t, route, int8(len(route)-1))
 	if t.class == nonPosted {
-		last := t.bytes - int64(t.tlps-1)*f.cfg.MRRS
 		t.class, t.at, t.turned = completion, 0, f.eng.Now()
+		if n := int64(t.tlps); n > 1 {
+			// The last request's data cannot be there before it was served.
+			b, _ := f.cfg.CompletionBytes(t.bytes - (n-1)*f.cfg.MRRS)
+			t.tail = t.tail.Add(f.route(t)[0].pipe.bw.Transfer(b))
+		}
 		f.phase(t)
-		// The last request's data cannot be there before it was served.
-		b, _ := f.cfg.CompletionBytes(last)
-		t.tail = t.tail.Add(f.route(t)[0].pipe.bw.Transfer(b))
 		f.enter(id)
 		return
 	}
 	done, arg, cause, class, from := t.done, t.arg, t.cause, t.class, t.from
 	f.sampled = t.sampled
 	if class == completion {
-		f.tags[from] += f.tagsFor(id)
+		f.tags[from] += int(t.tags)
 	}
 	f.txns[id] = txn{next: f.free}
 	f.free = id
 	for class == completion && len(f.tagWait[from]) > 0 {
 		w := f.tagWait[from][0]
-		need := f.tagsFor(w)
+		need := int(f.txns[w].tags)
 		if f.tags[from] < need {
 			break
 		}

@@ -327,3 +327,23 @@ func counters(f *pcie.Fabric) (out []string) {
 	}
 	return out
 }
+
+// TestTranslationAllocates: nothing, once the caches are full.
+func TestTranslationAllocates(t *testing.T) {
+	c := config(pcie.PHB)
+	c.IOMMU = pcie.IOMMU{Page: 4096, Entries: 96, Hit: fixed(5), Walk: fixed(200), Interval: 50 * ns}
+	eng, f := build(t, c)
+	page := uint64(1)
+	sink := done(func(uint32) {})
+	round := func() {
+		for range 1000 {
+			page = page*6364136223846793005 + 1442695040888963407
+			f.Submit(read(pcie.NIC, pcie.Host, page>>44), sim.Cause{}, sim.Kind{}, sink, 0)
+			eng.Run()
+		}
+	}
+	round()
+	if n := testing.AllocsPerRun(5, round); n > 0 {
+		t.Errorf("%.0f allocations in 1000 reads that miss", n)
+	}
+}
