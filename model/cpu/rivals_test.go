@@ -118,6 +118,24 @@ func TestSleepersPreempt(t *testing.T) {
 	})
 }
 
+// TestSleepPollPreempts: a thread that sleeps between its looks uses little of the
+// core, and waits for nobody.
+func TestSleepPollPreempts(t *testing.T) {
+	for _, gap := range []sim.Duration{2 * us, 7 * us, 100 * us} {
+		c := shared(cpu.Rivals{Threads: 3, Slice: 4 * ms})
+		w := cpu.NewWaiter(c, &cpu.Policy{Waiting: cpu.SleepPoll, Sleep: us})
+		now := sim.Time(0)
+		for range 1000 {
+			w.Begin(now, us/20)
+			due, _, _ := w.Notice(now.Add(gap), us/20)
+			if got := w.Wake(due); got != due {
+				t.Fatalf("every %v: found at %v, has the core at %v", gap, due, got)
+			}
+			_, now = c.Run(due, us/10)
+		}
+	}
+}
+
 // TestStalls: work takes its time outside the stalls, which come as often as
 // they should, and forgetting old ones changes nothing.
 func TestStalls(t *testing.T) {

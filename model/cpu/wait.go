@@ -120,11 +120,13 @@ func (w *Waiter) sleepPoll(now sim.Time, offset sim.Duration) sim.Time {
 	sleep := w.policy.Sleep + w.policy.Slack
 	mean := w.core.napMean(sleep)
 	round := w.look + sleep + mean
-	at = at.Add((now.Sub(at)+round-1)/round*round + w.core.nap(sleep) - mean)
+	n := (now.Sub(at) + round - 1) / round
+	at = at.Add(n*round + w.core.nap(sleep) - mean)
 	for at < now {
 		at = at.Add(w.look + sleep + w.core.nap(sleep))
+		n++
 	}
-	w.since = at.Add(-offset - sleep)
+	w.since = w.begin.Add(n * w.look) // all looks, then all sleeps: the same account
 	return at
 }
 
