@@ -74,8 +74,8 @@ var (
 		field{0x720, 32},
 	}
 
-	ads = struct{ grh, rlid, ackTimeout, srcAddrIndex, hopLimit, rgid, vhcaPort, rmacHigh, rmacLow field }{
-		field{0x28, 1}, field{0x30, 16}, field{0x40, 5}, field{0x48, 8}, field{0x58, 8}, field{0x80, 32}, field{0x128, 8}, field{0x130, 16}, field{0x140, 32},
+	ads = struct{ grh, rlid, ackTimeout, srcAddrIndex, hopLimit, rgid, udpSPort, vhcaPort, rmacHigh, rmacLow field }{
+		field{0x28, 1}, field{0x30, 16}, field{0x40, 5}, field{0x48, 8}, field{0x58, 8}, field{0x80, 32}, field{0x110, 16}, field{0x128, 8}, field{0x130, 16}, field{0x140, 32},
 	}
 )
 
@@ -188,7 +188,8 @@ const (
 	minRNR     = 12 // 0.64 ms
 	ackTimeout = 14 // 67 ms
 	retries    = 7
-	rnrRetries = 6 // 7 would be for ever
+	rnrRetries = 6      // 7 would be for ever
+	udpSPort   = 0xc000 // of RoCE v2: the lowest that its annex allows
 )
 
 func rst2init(qpn uint32, r *route) command {
@@ -220,6 +221,7 @@ func init2rtr(qpn uint32, r *route) (command, error) {
 		c.put(ads.hopLimit.in(at), uint32(r.hopLimit))
 	}
 	if r.ethernet {
+		c.put(ads.udpSPort.in(at), udpSPort)
 		c.put(ads.rmacHigh.in(at), uint32(binary.BigEndian.Uint16(r.mac[:])))
 		c.put(ads.rmacLow.in(at), binary.BigEndian.Uint32(r.mac[2:]))
 		return c, nil

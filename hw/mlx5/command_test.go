@@ -69,7 +69,7 @@ func TestCommandFields(t *testing.T) {
 		"qpc.next_rcv_psn": qpc.nextRcvPSN, "qpc.cqn_rcv": qpc.cqnRcv, "qpc.dbr_addr": whole(qpc.dbrAddr), "qpc.rq_type": qpc.rqType,
 		"qpc.dbr_umem_valid": qpc.dbrUmemValid,
 		"ads.grh":            ads.grh, "ads.rlid": ads.rlid, "ads.ack_timeout": ads.ackTimeout, "ads.src_addr_index": ads.srcAddrIndex, "ads.hop_limit": ads.hopLimit,
-		"ads.rgid_rip": {ads.rgid.at, 128}, "ads.vhca_port_num": ads.vhcaPort, "ads.rmac_47_32": ads.rmacHigh, "ads.rmac_31_0": ads.rmacLow,
+		"ads.rgid_rip": {ads.rgid.at, 128}, "ads.udp_sport": ads.udpSPort, "ads.vhca_port_num": ads.vhcaPort, "ads.rmac_47_32": ads.rmacHigh, "ads.rmac_31_0": ads.rmacLow,
 		"op.create_cq": {opCreateCQ, 0}, "op.create_qp": {opCreateQP, 0}, "op.rst2init": {opRST2INIT, 0}, "op.init2rtr": {opINIT2RTR, 0},
 		"op.rtr2rts": {opRTR2RTS, 0}, "op.migrated": {migrated, 0},
 	} {
@@ -142,7 +142,7 @@ func TestCommandBytes(t *testing.T) {
 		{"create_cq", q.createCQ(), "00:04000000 10:02000000 14:00000012 1c:07000022 24:00000044 28:04000000 4c:00030040 54:00020000 58:00000011 5c:80000000"},
 		{"create_qp", q.createQP(0x66), "00:05000000 18:00001800 1c:00000033 20:00004800 24:00000022 2c:04000000 94:00000066 b4:00000066 bc:00030008 c4:03000000 e8:10000000 fc:00000012 104:00010000 108:00000011 10c:80000000"},
 		{"rst2init", rst2init(0x55, &r), "00:05020000 08:00000055 18:00001800 54:00010000"},
-		{"init2rtr, RoCE", rtr, "00:05030000 08:00000055 20:be000000 2c:00123456 38:00030040 48:0000ffff 4c:0a000001 54:00010203 58:04050607 ac:0c654321"},
+		{"init2rtr, RoCE", rtr, "00:05030000 08:00000055 20:be000000 2c:00123456 38:00030040 48:0000ffff 4c:0a000001 50:0000c000 54:00010203 58:04050607 ac:0c654321"},
 		{"init2rtr, InfiniBand", ibRTR, "00:05030000 08:00000055 20:7e000000 2c:00000001 34:00000077 54:00020000 ac:0c000002"},
 		{"rtr2rts", rtr2rts(0x55, &r), "00:05040000 08:00000055 38:70000000 88:0007c000 90:00000abc"},
 	} {

@@ -32,7 +32,7 @@ int main(void)
 	F(qpc, next_send_psn), F(qpc, cqn_snd), F(qpc, min_rnr_nak), F(qpc, next_rcv_psn);
 	F(qpc, cqn_rcv), F(qpc, dbr_addr), F(qpc, rq_type), F(qpc, dbr_umem_valid);
 	F(ads, grh), F(ads, rlid), F(ads, ack_timeout), F(ads, src_addr_index), F(ads, hop_limit);
-	F(ads, rgid_rip), F(ads, vhca_port_num), F(ads, rmac_47_32), F(ads, rmac_31_0);
+	F(ads, rgid_rip), F(ads, udp_sport), F(ads, vhca_port_num), F(ads, rmac_47_32), F(ads, rmac_31_0);
 	printf("op.create_cq %d 0\nop.create_qp %d 0\nop.rst2init %d 0\nop.init2rtr %d 0\nop.rtr2rts %d 0\nop.migrated %d 0\n", MLX5_CMD_OP_CREATE_CQ,
 	       MLX5_CMD_OP_CREATE_QP, MLX5_CMD_OP_RST2INIT_QP, MLX5_CMD_OP_INIT2RTR_QP, MLX5_CMD_OP_RTR2RTS_QP, MLX5_QPC_PM_STATE_MIGRATED);
 	return 0;

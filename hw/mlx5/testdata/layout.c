@@ -63,6 +63,23 @@ AT(gv_ah_attr, ibv_ah_attr, is_global);
 AT(gv_ah_attr, ibv_ah_attr, port_num);
 AT(gv_mr, ibv_mr, lkey);
 
+// Functions that rdma.c and package verbs find by name: as the headers declare them.
+#define TYPE(f, ...) _Static_assert(__builtin_types_compatible_p(__typeof__(&f), __VA_ARGS__), #f)
+TYPE(mlx5dv_is_supported, bool (*)(struct ibv_device *));
+TYPE(mlx5dv_open_device, struct ibv_context *(*)(struct ibv_device *, struct mlx5dv_context_attr *));
+TYPE(mlx5dv_init_obj, int (*)(struct mlx5dv_obj *, uint64_t));
+TYPE(mlx5dv_devx_query_eqn, int (*)(struct ibv_context *, uint32_t, uint32_t *));
+TYPE(mlx5dv_devx_alloc_uar, struct mlx5dv_devx_uar *(*)(struct ibv_context *, uint32_t));
+TYPE(mlx5dv_devx_free_uar, void (*)(struct mlx5dv_devx_uar *));
+TYPE(mlx5dv_devx_umem_reg, struct mlx5dv_devx_umem *(*)(struct ibv_context *, void *, size_t, uint32_t));
+TYPE(mlx5dv_devx_umem_reg_ex, struct mlx5dv_devx_umem *(*)(struct ibv_context *, struct mlx5dv_devx_umem_in *));
+TYPE(mlx5dv_devx_umem_dereg, int (*)(struct mlx5dv_devx_umem *));
+TYPE(mlx5dv_devx_obj_create, struct mlx5dv_devx_obj *(*)(struct ibv_context *, const void *, size_t, void *, size_t));
+TYPE(mlx5dv_devx_obj_modify, int (*)(struct mlx5dv_devx_obj *, const void *, size_t, void *, size_t));
+TYPE(mlx5dv_devx_obj_destroy, int (*)(struct mlx5dv_devx_obj *));
+TYPE(ibv_create_ah, struct ibv_ah *(*)(struct ibv_pd *, struct ibv_ah_attr *));
+TYPE(ibv_reg_dmabuf_mr, struct ibv_mr *(*)(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int));
+
 static void hex(const void *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
