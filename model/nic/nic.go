@@ -336,7 +336,7 @@ func (q *QP) Reserve() uint32 {
 
 // Fill writes the WQE of a reserved slot.
 func (q *QP) Fill(i uint32, w WQE) {
-	w.reserved, w.rung = true, q.at(i).rung
+	w.reserved, w.rung, w.addr = true, q.at(i).rung, q.place(&w)
 	*q.at(i) = w
 }
 
