@@ -35,6 +35,19 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// What hardware takes is a profile's to say, with its source. A default may only
+// switch a mechanism off, or be in words; the page is what software maps by.
+func TestHardwareHasNoNumbersByDefault(t *testing.T) {
+	for _, f := range Fields() {
+		if f.Section() != "hardware" || f.Default == "" || f.Kind == Enum || f.Kind == Bool || f.Key == "hardware.pcie.iommu.page" {
+			continue
+		}
+		if v := fieldTable().defaults[f.Key]; v.dist != nil || size(v) != 0 {
+			t.Errorf("%s: a %s of %s by default: give it in a profile, with its source", f.Key, f.Kind, f.Default)
+		}
+	}
+}
+
 // The keys that files of users are written against.
 func TestFixedKeys(t *testing.T) {
 	for _, key := range strings.Fields(`cluster.nodes cluster.gpus_per_node cluster.nics_per_gpu cluster.fabric.kind host.clock host.uncore

@@ -43,6 +43,29 @@ written in full: ` + "`hardware.KEY`, `cluster.KEY`, `host.KEY`, `workload.KEY`,
 What holds when a key is given more than once: the default, then the profile or stack, then the scenario, then the sweep, then ` + "`--set`" + `.
 A ` + "`--set`" + ` of a swept key drops that sweep and says so.
 
+What hardware takes has no default: a profile gives each number with its unit, kind and source, in itself or in the profiles that it includes. A profile of
+your own had best include the parts that the built-in ones are made of, and give what differs. With a GPU's, a NIC's, a PCIe tree's and a host's, only the
+links, the distance of GPU and NIC and the fabric are left to say:
+
+` + "```yaml" + `
+gdisim-profile: v1
+name: mine
+title: "our H200 machines"
+include: [gpu-h200, nic-cx7, pcie-gen5, cpu-xeon]
+sources: {lab: "our own measurement"}
+parameters:
+  pcie:
+    path.gpu_nic: {value: PIX, kind: measured, source: lab, where: "nvidia-smi topo -m"}
+    gpu_link: {value: 32GT/s x16, kind: measured, source: lab, where: "lspci -vv"}
+    nic_link: {value: 32GT/s x16, kind: measured, source: lab, where: "lspci -vv"}
+    up_link: {value: 32GT/s x16, kind: measured, source: lab, where: "lspci -vv"}
+  fabric:
+    transport: {value: infiniband, kind: measured, source: lab}
+    rate: {value: 400Gb/s, kind: measured, source: lab}
+    cable: {value: 20ns, kind: assumed, source: lab, where: "3 m"}
+    switch: {value: 130ns, kind: assumed, source: lab}
+` + "```" + `
+
 ## Notation of values
 
 | kind | written |

@@ -17,6 +17,16 @@ func TestSchemaIsCurrent(t *testing.T) { golden(t, "scenario.schema.json", Schem
 
 func TestReferenceIsCurrent(t *testing.T) { golden(t, "../docs/scenario.md", Reference()) }
 
+// The profile that the reference shows is a whole one.
+func TestReferenceProfile(t *testing.T) {
+	_, rest, _ := strings.Cut(string(Reference()), "```yaml\ngdisim-profile")
+	profile, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the reference shows no profile")
+	}
+	mustParse(t, "gdisim: v1\nhardware: ./mine.yaml\npaths: [mini-gda]\nworkload: {kind: put, bytes: 8B}\n", map[string]string{"mine.yaml": "gdisim-profile" + profile})
+}
+
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
