@@ -24,7 +24,8 @@ const Version = 1
 const (
 	magic    = "gdisim-hw"
 	maxFrame = 64 << 10
-	minToken = 16
+	// MinToken is the least length of a token, in bytes.
+	MinToken = 16
 	// strangers is how many connections may be in their handshake at once, and
 	// greeting how long each may take: one who says nothing holds up nobody.
 	strangers = 16
@@ -66,8 +67,8 @@ func NewToken() string {
 }
 
 func (o *Options) check() error {
-	if len(o.Token) < minToken {
-		return fmt.Errorf("token of %d characters, want at least %d", len(o.Token), minToken)
+	if len(o.Token) < MinToken {
+		return fmt.Errorf("token of %d characters, want at least %d", len(o.Token), MinToken)
 	}
 	if o.Meet <= 0 || o.Answer <= 0 {
 		return errors.New("a wait without a deadline")
