@@ -167,16 +167,20 @@ func (f *Fit) virtual(rs []*result.Result) {
 		return
 	}
 	models := map[string]string{}
+	var virtual []string
+	why := ""
 	for i, r := range rs {
 		for _, s := range r.Machine {
 			switch {
 			case s.Key == "cpu.virtual" && strings.HasPrefix(s.Value, "virtual"):
-				f.Virtual = true
-				f.Notices = append(f.Notices, "costs of the host are a virtual machine's ("+label(i)+"): "+strings.TrimPrefix(s.Value, "virtual: "))
+				virtual, why = append(virtual, label(i)), strings.TrimPrefix(s.Value, "virtual: ")
 			case s.Key == "cpu.model" && len(r.Measured) > 0:
 				models[s.Value] = label(i)
 			}
 		}
+	}
+	if f.Virtual = len(virtual) > 0; f.Virtual {
+		f.Notices = append(f.Notices, "costs of the host are a virtual machine's ("+strings.Join(virtual, ", ")+"): "+why)
 	}
 	if len(models) > 1 {
 		var names []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,9 +32,23 @@ func (f *Fit) Text(w io.Writer, all bool) error {
 		}
 		para("from      ", s)
 	}
+	// What the intervals know of stands in their heading, where it is one thing.
+	var spreads []string
+	for i := range f.Params {
+		if p := &f.Params[i]; p.Fitted && !slices.Contains(spreads, p.spread()) {
+			spreads = append(spreads, p.spread())
+		}
+	}
+	heading := "99 % interval"
+	if len(spreads) == 1 {
+		heading = "99 %, " + spreads[0]
+	}
 	fitted := &table.Table{Columns: []table.Column{
-		{Head: "parameter"}, {Head: "prior", Right: true}, {Head: "value", Right: true}, {Head: "99 % interval", Right: true}, {Head: "interval of"}, {Head: "by"},
+		{Head: "parameter"}, {Head: "prior", Right: true}, {Head: "value", Right: true}, {Head: heading, Right: true}, {Head: "by"},
 	}}
+	if len(spreads) > 1 {
+		fitted.Columns = slices.Insert(fitted.Columns, 4, table.Column{Head: "interval"})
+	}
 	left := &table.Table{Columns: []table.Column{{Head: "left at its prior"}, {Head: "prior", Right: true}, {Head: "why"}}}
 	for _, p := range f.Params {
 		key := strings.TrimPrefix(p.Key, "hardware.")
@@ -48,7 +63,11 @@ func (f *Fit) Text(w io.Writer, all bool) error {
 		if p.Why != "" {
 			by += ": " + p.Why
 		}
-		fitted.Rows = append(fitted.Rows, []string{key, short(p.Prior), short(p.Value), short(p.LowValue) + " to " + short(p.HighValue), p.spread(), by})
+		row := []string{key, short(p.Prior), short(p.Value), short(p.LowValue) + " to " + short(p.HighValue), by}
+		if len(spreads) > 1 {
+			row = slices.Insert(row, 4, p.spread())
+		}
+		fitted.Rows = append(fitted.Rows, row)
 	}
 	rows := &table.Table{Columns: []table.Column{
 		{Head: "number"}, {Group: "us", Head: "measured", Right: true}, {Group: "us", Head: "prior", Right: true}, {Group: "us", Head: "fit", Right: true}, {Head: "residual", Right: true}, {Head: "use"},
@@ -81,7 +100,7 @@ func (f *Fit) Text(w io.Writer, all bool) error {
 		para("note: ", n)
 	}
 	if len(left.Rows) > 0 && !all {
-		para("", fmt.Sprintf("%d parameters are left at their prior (--all names them, with the reason; so does --format json)", len(left.Rows)))
+		para("", fmt.Sprintf("parameters left at their prior: %d (--all names them, with the reason; so does --format json)", len(left.Rows)))
 	}
 	if len(left.Rows) > 0 && all {
 		b.WriteByte('\n')
@@ -97,11 +116,11 @@ func (f *Fit) Text(w io.Writer, all bool) error {
 func (p *Param) spread() string {
 	switch {
 	case p.Measured == "":
-		return "the fit"
+		return "of the fit"
 	case p.Runs == 1:
 		return "within one run"
 	}
-	return strconv.Itoa(p.Runs) + " runs"
+	return "of " + strconv.Itoa(p.Runs) + " runs"
 }
 
 // short is a value for a table: of a distribution its first duration, its median
@@ -164,7 +183,7 @@ func (f *Fit) JSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// Profile writes what was found as a profile of that name, on top of the profile
+// Profile writes what was found (f.Found must hold) as a profile of that name, on top of the profile
 // that base names as seen from the new file's folder.
 func (f *Fit) Profile(w io.Writer, name, base string) error {
 	var b strings.Builder

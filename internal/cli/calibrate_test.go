@@ -71,7 +71,7 @@ func TestCalibrateCommand(t *testing.T) {
 	}
 	// What identifies nothing writes no profile. The list of what is left is short.
 	write(t, "empty.json", `{"schema": "gdisim-result/1", "backend": "hw", "points": []}`)
-	code, stdout, stderr = exec(testbed.Run, "calibrate", "c.yaml", "empty.json", "-q", "-o", "none.yaml")
+	code, _, stderr = exec(testbed.Run, "calibrate", "c.yaml", "empty.json", "-q", "-o", "none.yaml")
 	if _, err := os.Stat("none.yaml"); code != 1 || err == nil {
 		t.Errorf("nothing identified: exit code %d, %v", code, err)
 	}
