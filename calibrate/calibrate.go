@@ -45,6 +45,7 @@ type Param struct {
 	LowValue, HighValue string // the interval as a profile writes it
 	Fitted              bool
 	Measured            string // the measured cost that it was taken from, "" for a fit
+	Runs                int    // results that Measured is from: the interval of one knows no spread between runs
 	Why                 string // why it was left at its prior, or what to know about it
 	AtBound             bool
 }
@@ -59,6 +60,7 @@ type Row struct {
 	point, path   int
 	name          result.Name
 	with          stage.Stage // measured together with it
+	source        int         // index of the result
 }
 
 // Fit is what a calibration found.
@@ -70,6 +72,7 @@ type Fit struct {
 	// with the prior, after with the fit. NaN where there is no row.
 	Before, After, HeldBefore, HeldAfter float64
 	Emulated                             string
+	Virtual                              bool     // costs of the host are a virtual machine's
 	Sources                              []string // one for each result
 	Scenario, Hardware                   string
 }
@@ -111,6 +114,14 @@ func Run(ctx context.Context, sets []Set, o Options) (*Fit, error) {
 			f.Emulated = r.Emulated
 		}
 		f.Sources = append(f.Sources, source(r))
+		if r.Backend == "import" { // what the benchmark had otherwise than the scenario
+			for _, n := range r.Notices {
+				f.Notices = append(f.Notices, label(i)+": "+n)
+			}
+		}
+		if r.Partial {
+			f.Notices = append(f.Notices, fmt.Sprintf("%s is incomplete: its run was cut short, and what it has is used", label(i)))
+		}
 	}
 	for _, key := range o.Fit {
 		if fd, ok := scenarios.FieldOf(key); !ok || fd.Section() != "hardware" {
@@ -134,11 +145,19 @@ func Run(ctx context.Context, sets []Set, o Options) (*Fit, error) {
 		}
 		return strings.Compare(a.Key, b.Key)
 	})
-	if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Fitted }) {
+	if !f.Found() {
 		f.Notices = append(f.Notices, "these results identify no parameter: everything stays at its prior")
 	}
 	return f, nil
 }
+
+// Found says whether any parameter was fitted or taken.
+func (f *Fit) Found() bool {
+	return slices.ContainsFunc(f.Params, func(p Param) bool { return p.Fitted })
+}
+
+// label names a result in reports, by its place in Sources.
+func label(i int) string { return "r" + strconv.Itoa(i+1) }
 
 // source says in a line where a result's numbers come from.
 func source(r *result.Result) string {
@@ -147,9 +166,12 @@ func source(r *result.Result) string {
 		s = r.Name + ", " + r.Source
 	}
 	for _, f := range r.Machine {
-		if f.Key == "cpu.model" || f.Key == "device" || f.Key == "kernel" {
+		if f.Key == "cpu.model" || f.Key == "device" || f.Key == "kernel" || f.Key == "cpu.virtual" && strings.HasPrefix(f.Value, "virtual") {
 			s += ", " + f.Value
 		}
+	}
+	if r.Partial {
+		s += ", INCOMPLETE"
 	}
 	if r.Emulated != "" {
 		s += ", EMULATED: " + r.Emulated

@@ -219,7 +219,7 @@ func TestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var profile, report bytes.Buffer
-	if err := errors.Join(f.Profile(&profile, "soft", "h200-cx7-ib200"), f.Text(&report)); err != nil {
+	if err := errors.Join(f.Profile(&profile, "soft", "h200-cx7-ib200"), f.Text(&report, true)); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []*bytes.Buffer{&profile, &report} {
@@ -313,7 +313,7 @@ func TestNothing(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	var b bytes.Buffer
-	if err := errors.Join(f.Text(&b), f.JSON(&b), f.Profile(&b, "p", "h200-cx7-ib200")); err != nil {
+	if err := errors.Join(f.Text(&b, true), f.JSON(&b), f.Profile(&b, "p", "h200-cx7-ib200")); err != nil {
 		t.Error(err)
 	}
 }

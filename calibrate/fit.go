@@ -41,13 +41,14 @@ func (f *Fit) fit(m *model, taken map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	first := 0
+	first, source := 0, 0
 	for _, set := range m.sets {
 		of := result.Result{Points: base.Points[first:][:len(set.Scenario.Points())]}
 		for _, r := range set.Results {
 			got, notices := rows(r, &of)
 			for _, row := range got {
 				row.point += first
+				row.source = source
 				if len(m.sets) > 1 {
 					row.What = set.Scenario.Name + " " + row.What
 				}
@@ -58,8 +59,13 @@ func (f *Fit) fit(m *model, taken map[string]bool) error {
 					f.Notices = append(f.Notices, n)
 				}
 			}
+			source++
 		}
 		first += len(of.Points)
+	}
+	f.twice()
+	if n := len(f.Rows); n > 0 && n < fewRows {
+		f.Notices = append(f.Notices, fmt.Sprintf("nothing is held out, so nothing checks the fit: %d numbers, and a quarter is kept back from %d on", n, fewRows))
 	}
 	m.plain = !slices.ContainsFunc(f.Rows, func(r Row) bool { return r.name.Stage != stage.None })
 	for i := range f.Rows {
@@ -126,6 +132,24 @@ func (f *Fit) fit(m *model, taken map[string]bool) error {
 		return nil
 	}
 	return f.solve(m, keep)
+}
+
+// twice names numbers that two results give, and that differ by more than both
+// may be off.
+func (f *Fit) twice() {
+	seen := map[string]*Row{}
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		s, ok := seen[r.What]
+		if !ok {
+			seen[r.What] = r
+			continue
+		}
+		off := distuv.UnitNormal.Quantile(1-(1-Confidence)/2) * math.Hypot(float64(r.Sigma), float64(s.Sigma))
+		if math.Abs(float64(r.Measured-s.Measured)) > off {
+			f.Notices = append(f.Notices, fmt.Sprintf("CONTRADICTION: %s is %v in %s and %v in %s: the fit lies between them", r.What, s.Measured, label(s.source), r.Measured, label(r.source)))
+		}
+	}
 }
 
 // heldOut picks the rows that are not fitted: spread evenly, and in no step with
@@ -350,6 +374,7 @@ func (f *Fit) solve(m *model, ps []*param) error {
 		}
 		if q.AtBound {
 			q.Why = "at its bound: the model lacks something"
+			f.Notices = append(f.Notices, fmt.Sprintf("AT ITS BOUND: %s wants to leave %g to %g times its prior: its value is no fit, the model lacks something or the numbers are not of this path", p.key, lowest, highest))
 		}
 		f.Params = append(f.Params, q)
 	}

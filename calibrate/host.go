@@ -1,6 +1,9 @@
 package calibrate
 
 import (
+	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,36 +52,143 @@ func (f *Fit) host(m *model, rs []*result.Result, o Options) map[string]bool {
 		if p == nil || p.why == whySwept || len(o.Fit) > 0 && !slices.Contains(o.Fit, h.key) {
 			continue
 		}
-		for _, r := range rs {
-			costs := costsOf(r, h.terms)
-			if costs == nil || taken[h.key] {
-				continue
+		pool := pooled(rng, rs, h.terms, o.Bootstrap)
+		if len(pool) == 0 {
+			continue
+		}
+		value := mean(pool, func(r *run) float64 { return r.value })
+		if value <= 0 {
+			f.Notices = append(f.Notices, h.key+" stays at its prior: "+sumOf(h.terms)+" is not above 0")
+			continue
+		}
+		f.contradictions(h.key, h.terms, pool)
+		lo, hi := between(rng, pool, value, o.Bootstrap)
+		// A time at a known clock is a time: it needs no cycles.
+		q := Param{Key: h.key, Prior: p.text(1), Value: value.String(), LowValue: max(lo, 0).String(), HighValue: hi.String(), Scale: 1, Low: 1, High: 1, Fitted: true, Measured: sumOf(h.terms), Runs: len(pool), Why: h.why}
+		f.Params = append(f.Params, q)
+		m.taken = append(m.taken, h.key+"="+q.Value)
+		taken[h.key] = true
+	}
+	f.virtual(rs)
+	return taken
+}
+
+// run is what one result says of a sum of costs: its value, and draws of it that
+// know the spread within that run.
+type run struct {
+	source int
+	value  float64
+	draws  []float64
+	lo, hi sim.Duration // the interval of the draws
+}
+
+// pooled evaluates a sum in each result that has all of its terms.
+func pooled(rng *rand.Rand, rs []*result.Result, ts []term, bootstrap int) []run {
+	var out []run
+	for i, r := range rs {
+		costs := costsOf(r, ts)
+		if costs == nil {
+			continue
+		}
+		sum := func(of func(*result.Measured) sim.Duration) float64 {
+			v := 0.0
+			for i, c := range costs {
+				v += ts[i].k * float64(of(c))
 			}
-			sum := func(of func(*result.Measured) sim.Duration) sim.Duration {
-				v := 0.0
-				for i, c := range costs {
-					v += h.terms[i].k * float64(of(c))
-				}
-				return sim.Duration(v)
-			}
-			value := sum(func(c *result.Measured) sim.Duration { return c.P50 })
-			if value <= 0 {
-				f.Notices = append(f.Notices, h.key+" stays at its prior: "+sumOf(h.terms)+" is not above 0")
-				continue
-			}
-			draws := make([]sim.Duration, o.Bootstrap)
-			for k := range draws {
-				draws[k] = sum(func(c *result.Measured) sim.Duration { return drawMedian(rng, c) })
-			}
-			lo, hi := tails(draws)
-			// A time at a known clock is a time: it needs no cycles.
-			q := Param{Key: h.key, Prior: p.text(1), Value: value.String(), LowValue: max(lo, 0).String(), HighValue: hi.String(), Scale: 1, Low: 1, High: 1, Fitted: true, Measured: sumOf(h.terms), Why: h.why}
-			f.Params = append(f.Params, q)
-			m.taken = append(m.taken, h.key+"="+q.Value)
-			taken[h.key] = true
+			return v
+		}
+		x := run{source: i, value: sum(func(c *result.Measured) sim.Duration { return c.P50 })}
+		times := make([]sim.Duration, bootstrap)
+		for k := range times {
+			v := sum(func(c *result.Measured) sim.Duration { return drawMedian(rng, c) })
+			x.draws, times[k] = append(x.draws, v), sim.Duration(v)
+		}
+		x.lo, x.hi = tails(times)
+		out = append(out, x)
+	}
+	return out
+}
+
+func mean(rs []run, of func(*run) float64) sim.Duration {
+	v := 0.0
+	for i := range rs {
+		v += of(&rs[i])
+	}
+	return sim.Duration(v / float64(len(rs)))
+}
+
+// between is the interval of the mean of several runs, by a bootstrap over the runs
+// and within each. Drawing K runs out of K understates their spread by (K-1)/K,
+// which is undone. Of one run it is the interval within that run.
+func between(rng *rand.Rand, rs []run, value sim.Duration, bootstrap int) (lo, hi sim.Duration) {
+	if len(rs) == 1 {
+		return rs[0].lo, rs[0].hi
+	}
+	k := float64(len(rs))
+	widen := math.Sqrt(k / (k - 1))
+	draws := make([]sim.Duration, bootstrap)
+	for i := range draws {
+		v := 0.0
+		for range rs {
+			r := &rs[rng.IntN(len(rs))]
+			v += r.draws[rng.IntN(len(r.draws))]
+		}
+		draws[i] = value + sim.Duration(widen*(v/k-float64(value)))
+	}
+	return tails(draws)
+}
+
+// contradictions names results that differ by more than each of them says it may
+// be off.
+func (f *Fit) contradictions(key string, ts []term, rs []run) {
+	if len(rs) < 2 {
+		return
+	}
+	least, most := &rs[0], &rs[0]
+	for i := range rs {
+		if rs[i].value < least.value {
+			least = &rs[i]
+		}
+		if rs[i].value > most.value {
+			most = &rs[i]
 		}
 	}
-	return taken
+	if least.hi < most.lo {
+		say := func(r *run) string {
+			return fmt.Sprintf("%s has %v (%v to %v within the run)", label(r.source), sim.Duration(r.value), r.lo, r.hi)
+		}
+		f.Notices = append(f.Notices, fmt.Sprintf("CONTRADICTION: %s of %s: %s, %s; the mean is used, and the interval has the spread between runs", sumOf(ts), key, say(least), say(most)))
+	}
+}
+
+// virtual warns of costs taken from a virtual machine, and of different processors.
+func (f *Fit) virtual(rs []*result.Result) {
+	if !slices.ContainsFunc(f.Params, func(p Param) bool { return p.Measured != "" }) {
+		return
+	}
+	models := map[string]string{}
+	var virtual []string
+	why := ""
+	for i, r := range rs {
+		for _, s := range r.Machine {
+			switch {
+			case s.Key == "cpu.virtual" && strings.HasPrefix(s.Value, "virtual"):
+				virtual, why = append(virtual, label(i)), strings.TrimPrefix(s.Value, "virtual: ")
+			case s.Key == "cpu.model" && len(r.Measured) > 0:
+				models[s.Value] = label(i)
+			}
+		}
+	}
+	if f.Virtual = len(virtual) > 0; f.Virtual {
+		f.Notices = append(f.Notices, "costs of the host are a virtual machine's ("+strings.Join(virtual, ", ")+"): "+why)
+	}
+	if len(models) > 1 {
+		var names []string
+		for _, m := range slices.Sorted(maps.Keys(models)) {
+			names = append(names, models[m]+": "+m)
+		}
+		f.Notices = append(f.Notices, "costs of the host are of different processors, pooled as if of one: "+strings.Join(names, "; "))
+	}
 }
 
 // steps reports whether a scenario repeats a step of the machine.

@@ -85,6 +85,82 @@ func TestHostCostsAreRecovered(t *testing.T) {
 	}
 }
 
+// Several results of a host are pooled: the value is their mean, the interval has
+// the spread between them, and those that cannot both be right are named.
+func TestHostResultsArePooled(t *testing.T) {
+	s := load(t)
+	host := func(seed uint64, syscall sim.Duration) *result.Result {
+		r := measuredHost(seed)
+		for i := range r.Measured {
+			if m := &r.Measured[i]; m.Name == "syscall" {
+				shift := syscall - m.P50
+				m.P50 += shift
+				for k := range m.Quantiles {
+					m.Quantiles[k] += shift
+				}
+			}
+		}
+		r.Machine = []result.Setting{{Key: "cpu.virtual", Value: "virtual: with the hypervisor's part"}}
+		return r
+	}
+	const ns = sim.Nanosecond
+	for _, c := range []struct {
+		name      string
+		syscalls  []sim.Duration
+		want      sim.Duration
+		spread    string
+		notice    string // "" for no contradiction
+		atLeast   sim.Duration
+		atMost    sim.Duration
+		inProfile string
+	}{
+		{"one", []sim.Duration{150 * ns}, 150 * ns, "within one run", "", 0, 10 * ns, "99 %, within one run"},
+		{"two that agree", []sim.Duration{150 * ns, 151 * ns}, 150*ns + 500, "2 runs", "", 0, 15 * ns, "99 %, of 2 runs"},
+		{"two that do not", []sim.Duration{150 * ns, 300 * ns}, 225 * ns, "2 runs", "CONTRADICTION: syscall of hardware.cpu.syscall: r1 has 150ns", 150 * ns, 300 * ns, "99 %, of 2 runs"},
+		{"three, the last off", []sim.Duration{150 * ns, 150 * ns, 300 * ns}, 200 * ns, "3 runs", "r3 has 300ns", 90 * ns, 250 * ns, "99 %, of 3 runs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var rs []*result.Result
+			for i, v := range c.syscalls {
+				rs = append(rs, host(uint64(i), v))
+			}
+			f, err := Run(t.Context(), []Set{{s, rs}}, Options{Iterations: 10, Bootstrap: 400, Fit: []string{"hardware.cpu.syscall"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := f.Params[0]
+			lo, hi := parse(t, p.LowValue), parse(t, p.HighValue)
+			if got := parse(t, p.Value); got != c.want || p.Runs != len(rs) {
+				t.Errorf("%v of %d runs, want %v", got, p.Runs, c.want)
+			}
+			if w := hi - lo; w < c.atLeast || w > c.atMost || lo > c.want || hi < c.want {
+				t.Errorf("interval %v to %v, want it %v to %v wide", lo, hi, c.atLeast, c.atMost)
+			}
+			notices := strings.Join(f.Notices, "\n")
+			if got := strings.Contains(notices, "CONTRADICTION"); got != (c.notice != "") || !strings.Contains(notices, c.notice) {
+				t.Errorf("want %q in\n%s", c.notice, notices)
+			}
+			var text, profile bytes.Buffer
+			if err := f.Text(&text, false); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Profile(&profile, "x", "y"); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{c.spread, "a virtual machine's (r1"} {
+				if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
+					t.Errorf("no %q in\n%s", want, text.String())
+				}
+			}
+			for _, want := range []string{c.inProfile, "of a virtual machine"} {
+				if !strings.Contains(profile.String(), want) {
+					t.Errorf("no %q in\n%s", want, profile.String())
+				}
+			}
+		})
+	}
+}
+
 // parse reads what Duration.String wrote.
 func parse(t *testing.T, text string) sim.Duration {
 	t.Helper()
@@ -162,6 +238,62 @@ func TestStampedCQEIsARow(t *testing.T) {
 	poll, _ := p.Lookup("put+completion/cpu.poll")
 	if !ok || v != cqe.Time+poll.Time || poll.Time == 0 {
 		t.Errorf("%v, want %v and %v", v, cqe.Time, poll.Time)
+	}
+}
+
+// What a reader must not miss about a fit is a notice.
+func TestNotices(t *testing.T) {
+	s, err := scenarios.Parse("n.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-proxy]\nworkload: {kind: put, bytes: 8B, iterations: 20, warmup: 2}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := testbed.Run(t.Context(), s, testbed.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scaled := func(by float64, partial bool) *result.Result {
+		r := *base
+		r.Partial = partial
+		r.Points = []result.Point{base.Points[0]}
+		p := base.Points[0].Paths[0]
+		p.Metrics = nil
+		for _, m := range base.Points[0].Paths[0].Metrics {
+			if m.Metric == stage.PutCompletion || m.Metric == stage.OneWay {
+				x := result.Summarise([]sim.Duration{sim.Duration(by * float64(m.P50))})
+				x.Metric = m.Metric
+				p.Metrics = append(p.Metrics, x)
+			}
+		}
+		r.Points[0].Paths = []result.Path{p}
+		return &r
+	}
+	const contradiction, bound, held, incomplete = "CONTRADICTION: mini-proxy put+completion.p50 is ", "AT ITS BOUND: hardware.nic.ack", "nothing is held out", "r2 is incomplete"
+	for _, c := range []struct {
+		name       string
+		rs         []*result.Result
+		want, none []string
+	}{
+		{"one", []*result.Result{scaled(1, false)}, []string{held}, []string{contradiction, bound, incomplete}},
+		{"twice the same", []*result.Result{scaled(1, false), scaled(1, false)}, []string{held}, []string{contradiction, bound}},
+		{"twice", []*result.Result{scaled(1, false), scaled(3, true)}, []string{contradiction, bound, "in r1", "in r2", incomplete}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := Run(t.Context(), []Set{{s, c.rs}}, Options{Iterations: 20, Bootstrap: 10, Fit: []string{"hardware.nic.ack"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(f.Notices, "\n")
+			for _, w := range c.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("no %q in\n%s", w, got)
+				}
+			}
+			for _, w := range c.none {
+				if strings.Contains(got, w) {
+					t.Errorf("%q in\n%s", w, got)
+				}
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 
 const width = 100
 
-// Text writes the fit for people.
-func (f *Fit) Text(w io.Writer) error {
+// Text writes the fit for people. All names every parameter left at its prior.
+func (f *Fit) Text(w io.Writer, all bool) error {
 	var b bytes.Buffer
 	para := func(label, s string) {
 		b.WriteString(table.Wrap(s, width, label, strings.Repeat(" ", len(label))))
@@ -25,12 +26,29 @@ func (f *Fit) Text(w io.Writer) error {
 	if f.Emulated != "" {
 		para("EMULATED  ", f.Emulated+": this profile describes that software, no NIC")
 	}
-	for _, s := range f.Sources {
+	for i, s := range f.Sources {
+		if len(f.Sources) > 1 {
+			s = label(i) + " " + s
+		}
 		para("from      ", s)
 	}
+	// What the intervals know of stands in their heading, where it is one thing.
+	var spreads []string
+	for i := range f.Params {
+		if p := &f.Params[i]; p.Fitted && !slices.Contains(spreads, p.spread()) {
+			spreads = append(spreads, p.spread())
+		}
+	}
+	heading := "99 % interval"
+	if len(spreads) == 1 {
+		heading = "99 %, " + spreads[0]
+	}
 	fitted := &table.Table{Columns: []table.Column{
-		{Head: "parameter"}, {Head: "prior", Right: true}, {Head: "value", Right: true}, {Head: "99 % interval", Right: true}, {Head: "by"},
+		{Head: "parameter"}, {Head: "prior", Right: true}, {Head: "value", Right: true}, {Head: heading, Right: true}, {Head: "by"},
 	}}
+	if len(spreads) > 1 {
+		fitted.Columns = slices.Insert(fitted.Columns, 4, table.Column{Head: "interval"})
+	}
 	left := &table.Table{Columns: []table.Column{{Head: "left at its prior"}, {Head: "prior", Right: true}, {Head: "why"}}}
 	for _, p := range f.Params {
 		key := strings.TrimPrefix(p.Key, "hardware.")
@@ -45,7 +63,11 @@ func (f *Fit) Text(w io.Writer) error {
 		if p.Why != "" {
 			by += ": " + p.Why
 		}
-		fitted.Rows = append(fitted.Rows, []string{key, short(p.Prior), short(p.Value), short(p.LowValue) + " to " + short(p.HighValue), by})
+		row := []string{key, short(p.Prior), short(p.Value), short(p.LowValue) + " to " + short(p.HighValue), by}
+		if len(spreads) > 1 {
+			row = slices.Insert(row, 4, p.spread())
+		}
+		fitted.Rows = append(fitted.Rows, row)
 	}
 	rows := &table.Table{Columns: []table.Column{
 		{Head: "number"}, {Group: "us", Head: "measured", Right: true}, {Group: "us", Head: "prior", Right: true}, {Group: "us", Head: "fit", Right: true}, {Head: "residual", Right: true}, {Head: "use"},
@@ -61,7 +83,7 @@ func (f *Fit) Text(w io.Writer) error {
 		}
 		rows.Rows = append(rows.Rows, []string{r.What, us(r.Measured), us(r.Before), us(r.After), fmt.Sprintf("%+.1f %%", 100*float64(r.After-r.Measured)/float64(r.Measured)), use})
 	}
-	for _, t := range []*table.Table{fitted, left, rows} {
+	for _, t := range []*table.Table{fitted, rows} {
 		if len(t.Rows) == 0 {
 			continue
 		}
@@ -77,8 +99,28 @@ func (f *Fit) Text(w io.Writer) error {
 	for _, n := range f.Notices {
 		para("note: ", n)
 	}
+	if len(left.Rows) > 0 && !all {
+		para("", fmt.Sprintf("parameters left at their prior: %d (--all names them, with the reason; so does --format json)", len(left.Rows)))
+	}
+	if len(left.Rows) > 0 && all {
+		b.WriteByte('\n')
+		if _, err := left.Text(&b, width, ""); err != nil {
+			return err
+		}
+	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// spread says what the interval knows of.
+func (p *Param) spread() string {
+	switch {
+	case p.Measured == "":
+		return "of the fit"
+	case p.Runs == 1:
+		return "within one run"
+	}
+	return "of " + strconv.Itoa(p.Runs) + " runs"
 }
 
 // short is a value for a table: of a distribution its first duration, its median
@@ -115,6 +157,7 @@ func (f *Fit) JSON(w io.Writer) error {
 		High     string `json:"high,omitempty"`
 		Fitted   bool   `json:"fitted"`
 		Measured string `json:"measured_as,omitempty"`
+		Runs     int    `json:"runs,omitempty"`
 		Why      string `json:"why,omitempty"`
 	}
 	out := struct {
@@ -129,7 +172,7 @@ func (f *Fit) JSON(w io.Writer) error {
 		Rows       []row    `json:"rows"`
 	}{"gdisim-calibration/1", f.Scenario, f.Hardware, f.Emulated, Confidence, f.Sources, f.Notices, []par{}, []row{}}
 	for _, p := range f.Params {
-		out.Params = append(out.Params, par{p.Key, p.Prior, p.Value, p.LowValue, p.HighValue, p.Fitted, p.Measured, p.Why})
+		out.Params = append(out.Params, par{p.Key, p.Prior, p.Value, p.LowValue, p.HighValue, p.Fitted, p.Measured, p.Runs, p.Why})
 	}
 	for _, r := range f.Rows {
 		out.Rows = append(out.Rows, row{r.What, r.Measured, r.Sigma, r.Before, r.After, r.HeldOut})
@@ -140,7 +183,7 @@ func (f *Fit) JSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// Profile writes what was found as a profile of that name, on top of the profile
+// Profile writes what was found (f.Found must hold) as a profile of that name, on top of the profile
 // that base names as seen from the new file's folder.
 func (f *Fit) Profile(w io.Writer, name, base string) error {
 	var b strings.Builder
@@ -160,17 +203,18 @@ func (f *Fit) Profile(w io.Writer, name, base string) error {
 		fmt.Fprintf(&b, "  all: %q\n", "the results r1 to r"+strconv.Itoa(len(f.Sources))+" together")
 	}
 	b.WriteString("parameters:\n")
-	n := 0
 	for _, p := range f.Params {
 		if !p.Fitted {
 			continue
 		}
-		n++
 		kind, where := "derived", fmt.Sprintf("fit of %d numbers, error %s, held out %s; prior %s", len(f.fitted()), percent(f.After), percent(f.HeldAfter), p.Prior)
 		if p.Measured != "" {
 			kind, where = "measured", p.Measured+"; prior "+p.Prior
+			if f.Virtual {
+				where += "; of a virtual machine: the hypervisor's part is in it"
+			}
 		}
-		note := "99 %: " + p.LowValue + " to " + p.HighValue
+		note := "99 %, " + p.spread() + ": " + p.LowValue + " to " + p.HighValue
 		if p.Why != "" {
 			note += "; " + p.Why
 		}
@@ -178,9 +222,6 @@ func (f *Fit) Profile(w io.Writer, name, base string) error {
 			note += "; emulated"
 		}
 		fmt.Fprintf(&b, "  %s: {value: %s, kind: %s, source: %s, where: %q, note: %q}\n", strings.TrimPrefix(p.Key, "hardware."), p.Value, kind, all, where, note)
-	}
-	if n == 0 {
-		b.WriteString("  {}\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

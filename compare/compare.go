@@ -24,9 +24,10 @@ const (
 	OtherStack                 // both have it, of different stacks: not the same thing
 	Unmeasured                 // B is of hardware, which cannot see the stage by itself
 	OtherExtent                // both have the stage, but B's clock saw it begin or end elsewhere
+	NoInterval                 // they differ, but one has no samples to say by how much it may be off
 )
 
-var verdictNames = [...]string{"same", "B lower", "B higher", "only A", "only B", "other stack", "in B's unresolved", "other extent"}
+var verdictNames = [...]string{"same", "B lower", "B higher", "only A", "only B", "other stack", "in B's unresolved", "other extent", "no interval"}
 
 // String returns the verdict's words.
 func (v Verdict) String() string { return verdictNames[v] }
@@ -40,8 +41,8 @@ type Row struct {
 	A, B    float64
 	Verdict Verdict
 	// Half is the half width of the difference's 95 % interval; Known says whether
-	// either side has one: a simulated stage is exact, but a point without samples
-	// is not.
+	// there is one: both sides have samples, or one and the other is a simulated
+	// stage or rate, which is exact.
 	Half  float64
 	Known bool
 }
@@ -54,12 +55,44 @@ type Comparison struct {
 	A, B    string // how they are named
 	Notices []string
 	Rows    []Row
+	// Brief leaves what only one of the two has out of Text and Markdown, but for a
+	// count.
+	Brief bool
+}
+
+// Common counts the rows that both have.
+func (c *Comparison) Common() int {
+	n := 0
+	for i := range c.Rows {
+		if c.Rows[i].hasA() && c.Rows[i].hasB() {
+			n++
+		}
+	}
+	return n
+}
+
+// hidden says what Brief leaves out, "" for nothing.
+func (c *Comparison) hidden() string {
+	var a, b int
+	for i := range c.Rows {
+		switch c.Rows[i].Verdict {
+		case OnlyA:
+			a++
+		case OnlyB:
+			b++
+		}
+	}
+	if !c.Brief || a+b == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not shown: %d numbers that only A has, %d that only B has (--all shows them).", a, b)
 }
 
 // value is one number with the half width of its interval.
 type value struct {
 	v, half float64
-	known   bool
+	known   bool // it has one
+	exact   bool // it needs none
 	stack   string
 	unit    string
 }
@@ -122,14 +155,16 @@ func Results(nameA, nameB string, a, b *result.Result) *Comparison {
 		case !inA:
 			r.Verdict = OnlyB
 		default:
-			r.Half, r.Known = math.Hypot(x.half, y.half), x.known || y.known
+			r.Half, r.Known = math.Hypot(x.half, y.half), x.known && (y.known || y.exact) || x.exact && y.known
 			switch d := r.Diff(); {
 			case x.stack != y.stack && !strings.Contains(k.what, "/"):
 				r.Verdict = OtherStack
 			case mixed && k.staged && strings.HasSuffix(k.what, "/"+stage.NICAck.String()):
 				r.Verdict = OtherExtent
-			case math.Abs(d) <= r.Half || d == 0:
+			case d == 0 || r.Known && math.Abs(d) <= r.Half:
 				r.Verdict = Same
+			case !r.Known && !(x.exact && y.exact):
+				r.Verdict, r.Half = NoInterval, 0
 			case d < 0:
 				r.Verdict = Lower
 			default:
@@ -209,7 +244,7 @@ func numbers(r *result.Result, fold map[stage.Stage]stage.Stage) (map[key]value,
 			p := &pt.Paths[j]
 			for k := range p.Metrics {
 				m := &p.Metrics[k]
-				v := value{v: m.Value, stack: p.Stack, unit: m.Metric.Unit()}
+				v := value{v: m.Value, exact: r.Backend == "sim" && !m.Metric.IsTime(), stack: p.Stack, unit: m.Metric.Unit()}
 				if m.Metric.IsTime() {
 					v.v = float64(m.P50)
 					v.half, v.known = half(m.N, m.Quantiles)
@@ -225,7 +260,7 @@ func numbers(r *result.Result, fold map[stage.Stage]stage.Stage) (map[key]value,
 					if s.Node > 0 {
 						what += fmt.Sprintf("@%d", s.Node)
 					}
-					add(key{point, p.Name, what, s.Stage != stage.Unresolved}, value{v: float64(s.Time), half: float64(s.Spread), known: s.Method != "", stack: p.Stack, unit: "time"})
+					add(key{point, p.Name, what, s.Stage != stage.Unresolved}, value{v: float64(s.Time), half: float64(s.Spread), known: s.Method != "", exact: r.Backend == "sim" && s.Method == "", stack: p.Stack, unit: "time"})
 				}
 			}
 			measured(point, p.Name, p.Measured)

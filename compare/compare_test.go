@@ -71,6 +71,62 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A side without samples gives no interval, and so no verdict; a simulated stage
+// is exact.
+func TestOneSidedIntervals(t *testing.T) {
+	sampled := result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(5*us, us, 1000))}}
+	mean := result.Path{Metrics: []result.Metric{metric(stage.RTT, []sim.Duration{6 * us})}}
+	equal := result.Path{Metrics: []result.Metric{metric(stage.RTT, []sim.Duration{sampled.Metrics[0].P50})}}
+	rate := func(v float64) result.Path {
+		return result.Path{Metrics: []result.Metric{{Metric: stage.MessageRate, Value: v}}}
+	}
+	for _, c := range []struct {
+		name, backend string // of b
+		a, b          result.Path
+		what          string
+		want          Verdict
+	}{
+		{"a mean", "import", sampled, mean, "rtt", NoInterval},
+		{"a mean at A", "import", mean, sampled, "rtt", NoInterval},
+		{"two means", "import", mean, result.Path{Metrics: []result.Metric{metric(stage.RTT, []sim.Duration{us})}}, "rtt", NoInterval},
+		{"the same number", "import", sampled, equal, "rtt", Same},
+		{"a measured rate", "hw", rate(2), rate(1), "message-rate", NoInterval},
+		{"simulated rates", "sim", rate(2), rate(1), "message-rate", Lower},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := row(t, Results("a", "b", one("sim", "s", c.a), one(c.backend, "s", c.b)), c.what)
+			if r.Verdict != c.want || r.Known || r.Half != 0 && r.Verdict == NoInterval {
+				t.Errorf("%v, +- %v, known %v; want %v", r.Verdict, r.Half, r.Known, c.want)
+			}
+		})
+	}
+}
+
+// What only one has is counted in a brief text, and shown otherwise.
+func TestBrief(t *testing.T) {
+	a := one("sim", "s", result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(5*us, us, 100)), metric(stage.Issue, samples(us, us, 100))}})
+	b := one("sim", "s", result.Path{Metrics: []result.Metric{metric(stage.RTT, samples(5*us, us, 100))}})
+	for _, brief := range []bool{true, false} {
+		c := Results("a", "b", a, b)
+		c.Brief = brief
+		var text, md bytes.Buffer
+		if err := Text(&text, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := Markdown(&md, c); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{text.String(), md.String()} {
+			if strings.Contains(s, "issue") == brief || strings.Contains(s, "1 numbers that only A has, 0 that only B has") != brief {
+				t.Errorf("brief %v:\n%s", brief, s)
+			}
+		}
+		if n := c.Common(); n != 1 {
+			t.Errorf("%d in common", n)
+		}
+	}
+}
+
 func TestStages(t *testing.T) {
 	stages := func(ss ...result.StageTime) result.Path {
 		return result.Path{Breakdowns: []result.Breakdown{{Metric: stage.PutCompletion, Stages: ss}}}
@@ -148,8 +204,8 @@ func TestMeasured(t *testing.T) {
 		t.Errorf("%+v", c.Rows)
 	}
 	d := result.Measured{Name: "difference", N: 10, P50: -us, Min: -3 * us, Max: us}
-	c = Results("a", "b", &result.Result{Measured: []result.Measured{d}}, &result.Result{Measured: []result.Measured{{Name: "difference", N: 10, P50: us, Min: us, Max: us}}})
-	if r := c.Rows[0]; r.Verdict != Same || r.Half != float64(2*us) {
+	c = Results("a", "b", &result.Result{Measured: []result.Measured{d}}, &result.Result{Measured: []result.Measured{{Name: "difference", N: 10, P50: us, Min: us - 10, Max: us + 10}}})
+	if r := c.Rows[0]; r.Verdict != Same || !r.Known || r.Half < float64(2*us) || r.Half > float64(2*us+1) {
 		t.Errorf("an interval that contains the other: %+v", r)
 	}
 }
@@ -164,7 +220,7 @@ func TestForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"x at workload.bytes=8B", "+2.000", "1.40", "B higher", "message-rate Mmsg/s", "B lower"} {
+	for _, want := range []string{"x at workload.bytes=8B", "+2.000", "1.40", "B higher", "message-rate Mmsg/s", "no interval"} {
 		if !strings.Contains(text.String(), want) || !strings.Contains(md.String(), want) {
 			t.Errorf("no %q in\n%s\n%s", want, text.String(), md.String())
 		}

@@ -31,11 +31,15 @@ func Text(w io.Writer, c *Comparison) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, "\n"+table.Wrap(legend, width, "", ""))
+	end := "\n" + table.Wrap(legend, width, "", "")
+	if h := c.hidden(); h != "" {
+		end += table.Wrap(h, width, "", "")
+	}
+	_, err := io.WriteString(w, end)
 	return err
 }
 
-const legend = "Times are medians in us, or those of the stage in the median message. +- is the half width of the difference's 95 % interval; - means that neither side has samples for one."
+const legend = "Times are medians in us, or those of the stage in the median message. +- is the half width of the difference's 95 % interval; - means that a side has no samples for one."
 
 // Markdown writes c as Markdown.
 func Markdown(w io.Writer, c *Comparison) error {
@@ -51,6 +55,9 @@ func Markdown(w io.Writer, c *Comparison) error {
 		}
 	}
 	b.WriteString("\n" + legend + "\n")
+	if h := c.hidden(); h != "" {
+		b.WriteString("\n" + h + "\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -113,6 +120,9 @@ func (c *Comparison) groups() []group {
 	at := map[string]int{}
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		if c.Brief && (r.Verdict == OnlyA || r.Verdict == OnlyB) {
+			continue
+		}
 		title := r.Path
 		if title == "" {
 			title = "costs of the machine"

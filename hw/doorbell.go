@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
+	"os"
 	"strings"
 	"time"
 
@@ -139,7 +141,11 @@ func (b *bench) doorbell(ctx context.Context, ref scenarios.PathRef, c *scenario
 	if err != nil {
 		return p, err
 	}
-	b.describe(e.Info())
+	info := e.Info()
+	if info.Emulated == "" && !hasPCI(os.DirFS("/sys"), info.Device) {
+		info.Emulated = "a library of software (" + info.Device + " is no PCI device of this machine)"
+	}
+	b.describe(info)
 	b.once(name + ": " + strings.Join(e.How(), ", "))
 	for _, q := range c.Used() {
 		p.Params = append(p.Params, result.Param{Key: q.Key, Value: q.Value, Unit: q.Unit, Source: q.Source, Kind: q.Kind})
@@ -149,6 +155,13 @@ func (b *bench) doorbell(ctx context.Context, ref scenarios.PathRef, c *scenario
 		return p, d.stream(&w)
 	}
 	return p, d.put(&w)
+}
+
+// hasPCI reports whether an RDMA device stands on a bus: a doorbell of one that does
+// not is memory.
+func hasPCI(sys fs.FS, device string) bool {
+	_, err := fs.Stat(sys, "class/infiniband/"+device+"/device/vendor")
+	return err == nil
 }
 
 // doorbellRun is one path at one point.

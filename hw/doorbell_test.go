@@ -153,6 +153,9 @@ func TestDoorbellFake(t *testing.T) {
 			}
 		}
 	}
+	if r.Emulated == "" || strings.Contains(r.How(), "hardware") {
+		t.Errorf("a NIC of software: emulated %q, %s", r.Emulated, r.How())
+	}
 	keep(t, "doorbell", r)
 	r, err = Loopback(t.Context(), doorbellScenario(t, "[mini-gda]", "{kind: stream, bytes: 8B, iterations: 100, outstanding: 16, wqes_per_doorbell: 4}"), o)
 	if err != nil {

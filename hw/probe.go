@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdisim/hw/host"
 	"gdisim/hw/verbs"
 	"gdisim/result"
 )
@@ -255,7 +256,11 @@ func (p *prober) missing(live bool, libErr error) {
 		}
 	}
 	if live && libErr != nil {
-		add("libibverbs", libErr.Error(), "install libibverbs1 and ibverbs-providers, build with cgo")
+		fix := "install libibverbs1 and ibverbs-providers"
+		if host.Available() != nil {
+			fix = "" // without cgo none can be opened, and the error says what to do
+		}
+		add("libibverbs", libErr.Error(), fix)
 	}
 	if _, err := fs.Stat(p.root, "sys/devices/system/cpu/cpu0/cpufreq"); err != nil {
 		add("core clock", "no cpufreq: the clock during a run is not known", "")

@@ -96,6 +96,9 @@ func RunHost(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Res
 }
 
 func (o *Options) host(ctx context.Context, r *result.Result) (err error) {
+	if c, e := host.Pick(o.Host.Cores); e == nil && c[0] == c[1] {
+		note(r, fmt.Sprintf("one core only (%d): what happens between two cores cannot be measured, and those costs are missing", c[0]))
+	}
 	r.Measured, err = host.Measure(ctx, o.Host)
 	r.Partial = r.Partial || err != nil
 	return err

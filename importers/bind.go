@@ -134,13 +134,24 @@ func differ(r *result.Result, c *scenarios.Config) []string {
 			out = append(out, fmt.Sprintf("the benchmark had %s %s, the scenario has %s", name, fact, scenario))
 		}
 	}
+	qps := 1
+	if c.Has("path.qps_per_peer") {
+		qps = c.Count("path.qps_per_peer")
+	}
+	check("queue pairs:", fact("perftest.number-of-qps"), fmt.Sprint(qps))
+	check("connection type", fact("perftest.connection-type"), strings.ToUpper(c.Enum("path.transport")))
+	if c.Has("hardware.fabric.transport") {
+		link := "Ethernet"
+		if c.Enum("hardware.fabric.transport") == "infiniband" {
+			link = "IB"
+		}
+		check("a link of", fact("perftest.link-type"), link)
+	}
+	if c.Has("hardware.nic.mtu") {
+		check("an MTU in bytes of", strings.TrimSuffix(fact("perftest.mtu"), "[B]"), fmt.Sprint(c.Bytes("hardware.nic.mtu")))
+	}
 	if c.Enum("workload.kind") == "stream" {
 		check("a send queue of", fact("perftest.tx-depth"), fmt.Sprint(c.Count("workload.outstanding")))
-		qps := 1
-		if c.Has("path.qps_per_peer") {
-			qps = c.Count("path.qps_per_peer")
-		}
-		check("queue pairs:", fact("perftest.number-of-qps"), fmt.Sprint(qps))
 		if c.Enum("path.protocol") == "cpu-verbs" {
 			check("a CQE every so many messages:", fact("perftest.cq-moderation"), fmt.Sprint(c.Count("path.cpu.cqe_every")))
 		}

@@ -189,6 +189,38 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// What a latency test ran with that the scenario has otherwise is told, each by name.
+func TestBindTellsWhatDiffers(t *testing.T) {
+	file := filepath.Join("testdata", "perftest_write_lat.txt")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, from, to, want string }{
+		{"as the scenario", "", "", ""},
+		{"queue pairs", "Number of qps   : 1", "Number of qps   : 4", "the benchmark had queue pairs: 4, the scenario has 1"},
+		{"connection", "Connection type : RC", "Connection type : UC", "the benchmark had connection type UC, the scenario has RC"},
+		{"link", "Link type       : IB", "Link type       : Ethernet", "the benchmark had a link of Ethernet, the scenario has IB"},
+		{"MTU", "Mtu             : 4096[B]", "Mtu             : 1024[B]", "the benchmark had an MTU in bytes of 1024, the scenario has 4096"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			changed := strings.Replace(string(text), c.from, c.to, 1)
+			r, _, err := Read([]string{file}, [][]byte{[]byte(changed)}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Bind(r, scenario(t, "[verbs-cpu]", "{kind: ping-pong, bytes: [8B, 4096B]}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			notices := strings.Join(got.Notices, "\n")
+			if c.want == "" && strings.Contains(notices, "the benchmark had") || !strings.Contains(notices, c.want) {
+				t.Errorf("want %q in %q", c.want, notices)
+			}
+		})
+	}
+}
+
 func TestSeveralFiles(t *testing.T) {
 	r := read(t, Options{}, "perftest_write_lat.txt", "perftest_write_bw_gbits.txt")
 	var sizes []string

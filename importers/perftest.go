@@ -118,6 +118,10 @@ func (t *perftest) row(l line) {
 	if !ok || !okN || t.op == "" {
 		return
 	}
+	if n < 1 {
+		t.bad(l, "at least one", "#iterations: %q", v["#iterations"])
+		return
+	}
 	t.workload = "perftest " + strings.ToLower(t.op) + ", payload in host memory"
 	if t.gpu {
 		t.workload = "perftest " + strings.ToLower(t.op) + ", payload in GPU memory"
@@ -166,8 +170,8 @@ func (t *perftest) latency(l line, bytes int64, n int, v map[string]string) {
 		Metric: metric, N: n, P50: typical, Min: times["t_min[usec]"], Max: times["t_max[usec]"], Mean: times["t_avg[usec]"],
 		P99: times["99% percentile[usec]"], P999: times["99.9% percentile[usec]"],
 	}
-	if m.Min > m.P50 || m.P50 > m.Max || m.P99 > m.Max && m.P99 > 0 {
-		t.bad(l, "t_min, t_typical and t_max in order", "times in no order: %s", cut(l.text))
+	if m.Min > m.P50 || m.P50 > m.Max || m.P99 > m.Max || m.P99 > 0 && m.P99 < m.P50 || m.P999 > m.Max || m.P999 > 0 && m.P999 < m.P99 {
+		t.bad(l, "t_min, t_typical, percentiles and t_max in order", "times in no order: %s", cut(l.text))
 		return
 	}
 	t.metric(l, p, m)

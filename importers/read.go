@@ -290,6 +290,9 @@ func (d *reader) number(l line, column, s string) (float64, bool) {
 		if strings.Contains(s, ",") {
 			want = "a decimal point: set LC_ALL=C"
 		}
+		if len(s) > 1 && s[0] == '-' && plain.MatchString(s[1:]) {
+			want = "a number above 0"
+		}
 		d.bad(l, want, "%s: %q", column, cut(s))
 		return 0, false
 	}

@@ -34,6 +34,9 @@ type Result struct {
 func (r *Result) How() string {
 	switch r.Backend {
 	case "hw":
+		if r.Emulated != "" {
+			return "measured on a software device"
+		}
 		return "measured on hardware"
 	case "import":
 		return "imported from what a benchmark printed"

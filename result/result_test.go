@@ -59,12 +59,20 @@ func full() *Result {
 	n := 0
 	fill(reflect.ValueOf(&r).Elem(), &n)
 	r.Schema = Schema
+	least := func(ms []Measured) {
+		for i := range ms {
+			ms[i].Min = 1 // below all quantiles
+		}
+	}
+	least(r.Measured)
 	for i := range r.Points {
 		for j := range r.Points[i].Paths {
 			for k := range r.Points[i].Paths[j].Metrics {
 				r.Points[i].Paths[j].Metrics[k].Value = 0 // a time has no plain value
+				r.Points[i].Paths[j].Metrics[k].Min = 1
 			}
 			p := &r.Points[i].Paths[j]
+			least(p.Measured)
 			p.Metrics = append(p.Metrics, Metric{Metric: stage.Goodput, Value: 48.25})
 		}
 	}
@@ -108,6 +116,13 @@ func TestEncodeZeroTimeIsWritten(t *testing.T) {
 	}
 }
 
+// A difference of two medians may be below 0.
+func TestDecodeDifference(t *testing.T) {
+	if _, err := Decode(strings.NewReader(`{"schema":"gdisim-result/1","points":[],"measured":[{"name":"difference.x","n":2,"min_ps":-9,"p50_ps":-5,"max_ps":3,"mean_ps":-5}]}`)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDecodeErrors(t *testing.T) {
 	ok := `{"schema":"gdisim-result/1","points":[]`
 	for _, c := range []struct{ name, src, want string }{
@@ -122,6 +137,13 @@ func TestDecodeErrors(t *testing.T) {
 		{"stage", `{"schema":"gdisim-result/1","points":[{"paths":[{"breakdowns":[{"metric":"rtt","stages":[{"stage":"nic.tz"}]}]}]}]}`, `unknown stage "nic.tz"`},
 		{"metric", `{"schema":"gdisim-result/1","points":[{"paths":[{"metrics":[{"metric":"rt"}]}]}]}`, `unknown metric "rt"`},
 		{"finding", `{"schema":"gdisim-result/1","points":[{"paths":[{"findings":[{"finding":"x"}]}]}]}`, `unknown finding "x"`},
+		{"negative time", `{"schema":"gdisim-result/1","points":[],"measured":[{"name":"syscall","n":2,"p50_ps":-5}]}`, "measured[0], syscall: p50 -5ps, want 0 or more"},
+		{"negative mean", `{"schema":"gdisim-result/1","points":[],"measured":[{"name":"syscall","n":2,"mean_ps":-5}]}`, "mean -5ps, want 0 or more"},
+		{"reversed quantiles", `{"schema":"gdisim-result/1","points":[],"measured":[{"name":"syscall","n":2,"quantiles_ps":[3,2]}]}`, "quantiles below 0 or in no order"},
+		{"reversed percentiles", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","metrics":[{"metric":"rtt","p50_ps":9,"p99_ps":5}]}]}]}`, "metrics[0], rtt: p99 5ps is below p50 9ps"},
+		{"negative rate", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","metrics":[{"metric":"goodput","value":-1}]}]}]}`, "metrics[0], goodput: -1, want"},
+		{"negative stage", `{"schema":"gdisim-result/1","points":[{"paths":[{"name":"x","breakdowns":[{"metric":"rtt","stages":[{"stage":"nic.tx","time_ps":-1}]}]}]}]}`, "stages[0]: a time below 0"},
+		{"reversed difference", `{"schema":"gdisim-result/1","points":[],"measured":[{"name":"difference.x","n":2,"min_ps":9,"p50_ps":-5,"max_ps":3}]}`, "p50 -5ps is below min 9ps"},
 		{"null point", `{"schema":"gdisim-result/1","points":[null]}`, "points[0]: no paths"},
 		{"null path", `{"schema":"gdisim-result/1","points":[{"paths":[null]}]}`, "points[0].paths[0]: no name"},
 		{"null setting", `{"schema":"gdisim-result/1","points":[{"at":[null],"paths":[{"name":"x"}]}]}`, "without a key"},

@@ -156,6 +156,21 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// A file beside the scenario that is named as an embedded profile or stack would be.
+func TestNameOfAFile(t *testing.T) {
+	files := map[string]string{"myhost.yaml": "x", "mystack.yaml": "x"}
+	for _, c := range []struct{ hardware, path, want string }{
+		{"myhost", "mini-gda", "unknown profile \"myhost\""},
+		{"h200-cx7-ib200", "mystack", "(want ./mystack.yaml, for the file of that name)"},
+		{"nohost", "mini-gda", "unknown profile \"nohost\""},
+	} {
+		_, err := Parse("f", []byte("gdisim: v1\nhardware: "+c.hardware+"\npaths: ["+c.path+"]\nworkload: {kind: put, bytes: 8B}\n"), testFiles(t, files))
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "(want ./") != (c.hardware != "nohost") {
+			t.Errorf("%s, %s: %v", c.hardware, c.path, err)
+		}
+	}
+}
+
 // Own values win over included ones, hardware.set over both; each keeps its source.
 func TestLayers(t *testing.T) {
 	hw := string(paramFile(t, profileForm, "hw"))

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +51,13 @@ func (l *loader) params(form paramForm, d *document, n *yaml.Node, path, ref str
 		src, err = readEmbedded(form.dir, ref)
 	}
 	if err != nil {
-		d.problem(n, path, "", "%v", err)
+		want := ""
+		if file := ref + ".yaml"; !isFile(ref) && filepath.IsLocal(file) {
+			if _, e := l.readFile(resolve(d.dir, file)); e == nil {
+				want = "./" + file + ", for the file of that name"
+			}
+		}
+		d.problem(n, path, want, "%v", err)
 		return nil
 	}
 	if i := slices.Index(chain, child.file); i >= 0 {

@@ -17,12 +17,16 @@ type Options struct {
 	// Cores are the two cores that the threads are pinned to; empty for the first
 	// two that this process may use.
 	Cores []int
-	// Samples of each experiment, 0 for the usual 2000. Slow experiments take a
-	// tenth of it.
+	// Samples of each experiment, 0 for the usual 2000, at most MaxSamples. Slow
+	// experiments take a tenth of it.
 	Samples int
 	// Progress is told the name of each experiment before it runs; may be nil.
 	Progress func(name string, done, total int)
 }
+
+// MaxSamples bounds Options.Samples: a sample takes memory, and no more are needed
+// for any quantile that a result keeps.
+const MaxSamples = 1_000_000
 
 // experiment is one call into the loops.
 type experiment struct {
@@ -48,11 +52,14 @@ func Measure(ctx context.Context, o Options) ([]result.Measured, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	cores, err := pick(o.Cores)
+	cores, err := Pick(o.Cores)
 	if err != nil {
 		return nil, err
 	}
-	if o.Samples <= 0 {
+	if err := CheckSamples(o.Samples); err != nil {
+		return nil, err
+	}
+	if o.Samples == 0 {
 		o.Samples = 2000
 	}
 	var out []result.Measured
@@ -183,8 +190,17 @@ func experiments(cores [2]int, n int) []experiment {
 	return es
 }
 
-// pick returns the two cores to use; the same twice where there is only one.
-func pick(want []int) ([2]int, error) {
+// CheckSamples says why no experiment can have that many samples.
+func CheckSamples(n int) error {
+	if n < 0 || n > MaxSamples {
+		return fmt.Errorf("%d samples, want at most %d", n, MaxSamples)
+	}
+	return nil
+}
+
+// Pick returns the two cores to use, of those wanted or of all; the same twice where
+// there is only one. The error names a core that this process may not use.
+func Pick(want []int) ([2]int, error) {
 	may, err := Allowed()
 	if err != nil {
 		return [2]int{}, fmt.Errorf("which cores this process may use: %w", err)
@@ -194,7 +210,7 @@ func pick(want []int) ([2]int, error) {
 	}
 	for _, c := range want {
 		if !slices.Contains(may, c) {
-			return [2]int{}, fmt.Errorf("core %d is not one that this process may use", c)
+			return [2]int{}, fmt.Errorf("core %d is not one that this process may use (%v)", c, may)
 		}
 	}
 	switch len(want) {

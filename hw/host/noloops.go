@@ -45,7 +45,7 @@ const (
 	hugetlb
 )
 
-var errNoLoops = errors.New("this gdisim was built without cgo or not for Linux, so it has no timed loops: build it with CGO_ENABLED=1 and a C compiler")
+var errNoLoops = errors.New("this gdisim was built without cgo (CGO_ENABLED=0) or not for Linux, so it has no timed loops: rebuild it with CGO_ENABLED=1 and a C compiler on Linux")
 
 // Available says why nothing can be measured; nil where it can.
 func Available() error { return errNoLoops }

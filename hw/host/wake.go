@@ -31,7 +31,7 @@ func MeasureWake(ctx context.Context, o Options, w Wake) (samples []sim.Duration
 	if err := Available(); err != nil {
 		return nil, 0, err
 	}
-	cores, err := pick(o.Cores)
+	cores, err := Pick(o.Cores)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -9,7 +9,7 @@ import (
 	"gdisim/hw/verbs"
 )
 
-var errNoCgo = fmt.Errorf("%w: this gdisim was built without cgo or not for Linux, so it can drive none: build it with CGO_ENABLED=1 and a C compiler", ErrNoGPU)
+var errNoCgo = fmt.Errorf("%w: this gdisim was built without cgo (CGO_ENABLED=0) or not for Linux, so it can drive none: rebuild it with CGO_ENABLED=1 and a C compiler on Linux", ErrNoGPU)
 
 // GPU is one GPU with the kernels loaded.
 type GPU struct{ Name string }

@@ -24,7 +24,8 @@ const Version = 1
 const (
 	magic    = "gdisim-hw"
 	maxFrame = 64 << 10
-	minToken = 16
+	// MinToken is the least length of a token, in bytes.
+	MinToken = 16
 	// strangers is how many connections may be in their handshake at once, and
 	// greeting how long each may take: one who says nothing holds up nobody.
 	strangers = 16
@@ -43,6 +44,8 @@ var (
 	ErrPeerLost = errors.New("the other end is lost")
 	// ErrDeadline: the other end said nothing in time.
 	ErrDeadline = errors.New("the other end did not answer in time")
+	// ErrCrowd: too many connections were in their greeting at once.
+	ErrCrowd = errors.New("too many strangers at once")
 	// ErrProtocol: the other end says what no gdisim would.
 	ErrProtocol = errors.New("the other end does not speak this protocol")
 )
@@ -64,8 +67,8 @@ func NewToken() string {
 }
 
 func (o *Options) check() error {
-	if len(o.Token) < minToken {
-		return fmt.Errorf("token of %d characters, want at least %d", len(o.Token), minToken)
+	if len(o.Token) < MinToken {
+		return fmt.Errorf("token of %d characters, want at least %d", len(o.Token), MinToken)
 	}
 	if o.Meet <= 0 || o.Answer <= 0 {
 		return errors.New("a wait without a deadline")
@@ -96,7 +99,9 @@ func Address(addr string) (string, error) {
 
 // Accept waits on l for the other end. Connections that fail the token are
 // dropped and told to refused, and the wait goes on; an end with the token but
-// another version or scenario is told so, and ends it. The caller closes l.
+// another version or scenario is told so, and ends it. Connections dropped because
+// too many were in their greeting are told at the end, all as one, and may come
+// again. The caller closes l.
 func Accept(ctx context.Context, l net.Listener, o Options, refused func(addr net.Addr, why error)) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -113,9 +118,16 @@ func Accept(ctx context.Context, l net.Listener, o Options, refused func(addr ne
 	done := make(chan met)
 	room := make(chan struct{}, strangers)
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()    // before the wait: it ends the handshakes that are left
-	var mu sync.Mutex // around refused
+	var mu sync.Mutex // around refused, and who was dropped
+	dropped := 0
+	var last net.Addr
+	defer func() {
+		wg.Wait()
+		if dropped > 0 && refused != nil {
+			refused(last, fmt.Errorf("%w: %d were dropped in all, this one last", ErrCrowd, dropped))
+		}
+	}()
+	defer cancel() // before the wait: it ends the handshakes that are left
 	wg.Go(func() {
 		for {
 			nc, err := l.Accept()
@@ -129,6 +141,10 @@ func Accept(ctx context.Context, l net.Listener, o Options, refused func(addr ne
 			select {
 			case room <- struct{}{}:
 			default:
+				mu.Lock()
+				dropped++
+				last = nc.RemoteAddr()
+				mu.Unlock()
 				_ = nc.Close()
 				continue
 			}
@@ -167,7 +183,9 @@ func Accept(ctx context.Context, l net.Listener, o Options, refused func(addr ne
 	}
 }
 
-// Dial connects to a listening end, trying until it is there.
+// Dial connects to a listening end, trying until it is there. One that goes in the
+// middle of the greeting, as a listener whom too many strangers keep busy does, is
+// tried again until Meet is over.
 func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -178,12 +196,18 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 		var d net.Dialer
 		nc, err := d.DialContext(meet, "tcp", addr)
 		if err == nil {
-			return greet(ctx, nc, o, true)
+			var c *Conn
+			if c, err = greet(ctx, nc, o, true); !errors.Is(err, ErrPeerLost) {
+				return c, err
+			}
 		}
 		select {
 		case <-meet.Done():
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
+			}
+			if errors.Is(err, ErrPeerLost) {
+				return nil, fmt.Errorf("%s did not greet within %v: %w", addr, o.Meet, err)
 			}
 			return nil, fmt.Errorf("nobody at %s within %v: %w", addr, o.Meet, err)
 		case <-time.After(200 * time.Millisecond):

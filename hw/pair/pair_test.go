@@ -140,6 +140,66 @@ func TestStrangersDoNotEndTheWait(t *testing.T) {
 	}
 }
 
+// Strangers who fill the room and say nothing do not lock the real end out: it comes
+// again when they are dropped, and who was turned away is told.
+func TestCrowd(t *testing.T) {
+	l := listen(t)
+	o := options(func(o *Options) { o.Answer = 500 * time.Millisecond }) // of a greeting too
+	told := make(chan error, 100)
+	done := make(chan error, 1)
+	go func() {
+		c, err := Accept(t.Context(), l, o, func(_ net.Addr, why error) { told <- why })
+		if err == nil {
+			c.Close()
+		}
+		done <- err
+	}()
+	for range strangers + 4 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+	}
+	c, err := Dial(t.Context(), l.Addr().String(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	close(told)
+	crowd := 0
+	for why := range told {
+		if errors.Is(why, ErrCrowd) {
+			crowd++
+		}
+	}
+	if crowd != 1 {
+		t.Errorf("told %d times of those dropped, want once", crowd)
+	}
+}
+
+// A listener that goes in every greeting is not waited for beyond Meet.
+func TestLostInGreeting(t *testing.T) {
+	l := listen(t)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	start := time.Now()
+	_, err := Dial(t.Context(), l.Addr().String(), options(func(o *Options) { o.Meet = 300 * time.Millisecond }))
+	if !errors.Is(err, ErrPeerLost) || time.Since(start) < 200*time.Millisecond {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+}
+
 // An echo of our own hello is no proof that the other end knows anything.
 func TestReflection(t *testing.T) {
 	l := listen(t)

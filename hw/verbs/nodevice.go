@@ -4,7 +4,7 @@ package verbs
 
 import "fmt"
 
-var errNoCgo = fmt.Errorf("%w: this gdisim was built without cgo or not for Linux, so it cannot open libibverbs: build it with CGO_ENABLED=1 and a C compiler", ErrNoRDMA)
+var errNoCgo = fmt.Errorf("%w: this gdisim was built without cgo (CGO_ENABLED=0) or not for Linux, so it cannot open libibverbs: rebuild it with CGO_ENABLED=1 and a C compiler on Linux", ErrNoRDMA)
 
 // Library says why the library cannot be opened; nil where it can.
 func Library() error { return errNoCgo }

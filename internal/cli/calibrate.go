@@ -17,7 +17,7 @@ import (
 func newCalibrate(b backend) *cobra.Command {
 	var format, out string
 	var sets []string
-	var quiet bool
+	var quiet, all bool
 	var o calibrate.Options
 	cmd := &cobra.Command{
 		Use:   "calibrate FILE RESULT... [FILE RESULT...]...",
@@ -25,7 +25,8 @@ func newCalibrate(b backend) *cobra.Command {
 		Long: `Find which parameters of the scenario's hardware the results identify, fit those,
 and write a profile with -o that includes the old one: value, interval and source
 of each. RESULT is what "gdisim hw FILE --format json" or "gdisim import" wrote.
-Parameters that the results do not tell are named, and stay at their prior. Several
+Parameters that the results do not tell stay at their prior (--all names them); where
+all do, no profile is written and the exit code is 1. Several
 scenarios of one hardware, each with its results behind it, are fitted together.
 
 Times of a software device (soft-RoCE) are refused, unless --allow-emulated, which
@@ -40,12 +41,15 @@ the profile then says.`,
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, err := choose(map[string]func(*calibrate.Fit, io.Writer) error{"text": (*calibrate.Fit).Text, "json": (*calibrate.Fit).JSON}, format)
+			write, err := choose(map[string]func(*calibrate.Fit, io.Writer) error{"text": func(f *calibrate.Fit, w io.Writer) error { return f.Text(w, all) }, "json": (*calibrate.Fit).JSON}, format)
 			if err != nil {
 				return err
 			}
 			var of []calibrate.Set
 			for i, arg := range args {
+				if i == 0 && isResultFile(arg) {
+					return fmt.Errorf("%s is a result, want a scenario first, then results of it", arg)
+				}
 				if name := arg; strings.HasSuffix(name, ".yaml") || strings.HasPrefix(name, "example:") || i == 0 {
 					s, err := load(name)
 					if err != nil {
@@ -92,13 +96,16 @@ the profile then says.`,
 			if err := write(f, &report); err != nil {
 				return &failure{err}
 			}
-			if out != "" {
+			if out != "" && f.Found() {
 				if err := writeProfile(cmd, f, of[0].Scenario.File, out); err != nil {
 					return err
 				}
 			}
 			if _, err := cmd.OutOrStdout().Write(report.Bytes()); err != nil {
 				return &failure{err}
+			}
+			if !f.Found() {
+				return &failure{errors.New("the results identify no parameter: no profile is written")}
 			}
 			return nil
 		},
@@ -109,6 +116,7 @@ the profile then says.`,
 	cmd.Flags().BoolVar(&o.AllowEmulated, "allow-emulated", false, "use times of a software device")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set a `KEY=VALUE` of the scenario (repeatable)")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the bootstrap")
+	cmd.Flags().BoolVar(&all, "all", false, "text: name every parameter left at its prior, with the reason")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "only data and errors")
 	return cmd
 }

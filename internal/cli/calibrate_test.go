@@ -47,6 +47,7 @@ func TestCalibrateCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, "soft.json", strings.Replace(string(b), `"points":`, `"emulated": "soft-RoCE (rxe0)", "points":`, 1))
+	write(t, "lat.txt", "# OSU MPI Latency Test v7.4\n")
 	for _, c := range []struct {
 		name, args string
 		code       int
@@ -54,6 +55,8 @@ func TestCalibrateCommand(t *testing.T) {
 	}{
 		{"one argument", "calibrate c.yaml", 2, "needs a scenario and at least one result"},
 		{"a scenario as a result", "calibrate c.yaml d.yaml", 2, "c.yaml: a scenario needs at least one result behind it"},
+		{"a result first", "calibrate r.json c.yaml", 2, "r.json is a result, want a scenario first"},
+		{"a benchmark's output", "calibrate c.yaml lat.txt", 2, "run gdisim import lat.txt"},
 		{"unknown parameter", "calibrate c.yaml r.json --fit hardware.nic.x", 2, "no parameter of the hardware"},
 		{"emulated", "calibrate c.yaml soft.json", 1, "--allow-emulated"},
 		{"format", "calibrate c.yaml r.json --format csv", 2, "unknown --format"},
@@ -66,6 +69,13 @@ func TestCalibrateCommand(t *testing.T) {
 			mustContain(t, "stderr", stderr, c.stderr)
 		})
 	}
+	// What identifies nothing writes no profile. The list of what is left is short.
+	write(t, "empty.json", `{"schema": "gdisim-result/1", "backend": "hw", "points": []}`)
+	code, _, stderr = exec(testbed.Run, "calibrate", "c.yaml", "empty.json", "-q", "-o", "none.yaml")
+	if _, err := os.Stat("none.yaml"); code != 1 || err == nil {
+		t.Errorf("nothing identified: exit code %d, %v", code, err)
+	}
+	mustContain(t, "stderr", stderr, "identify no parameter: no profile is written")
 	code, stdout, _ = exec(testbed.Run, "calibrate", "c.yaml", "soft.json", "--fit", "hardware.nic.ack", "-q", "--allow-emulated", "-o", "soft.yaml", "--format", "json")
 	if code != 0 || !strings.Contains(stdout, `"emulated"`) {
 		t.Errorf("exit code %d: %s", code, stdout)

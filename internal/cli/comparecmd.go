@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 func newCompare(b backend) *cobra.Command {
 	var format, out string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare two results, or simulator and hardware, stage by stage",
@@ -55,13 +57,20 @@ first. An imported result is taken as one of the scenario beside it.`,
 					}
 				}
 			}
-			return writeFile(cmd, out, func(w io.Writer) error {
-				return write(w, compare.Results(filepath.Base(args[0]), filepath.Base(args[1]), rs[0], rs[1]))
-			})
+			c := compare.Results(filepath.Base(args[0]), filepath.Base(args[1]), rs[0], rs[1])
+			c.Brief = !all
+			if err := writeFile(cmd, out, func(w io.Writer) error { return write(w, c) }); err != nil {
+				return err
+			}
+			if c.Common() == 0 {
+				return &failure{fmt.Errorf("%s and %s have no number in common: other points, paths or metrics", args[0], args[1])}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or md")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to this file, which appears when it is complete")
+	cmd.Flags().BoolVar(&all, "all", false, "text, md: what only one of the two has, too")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -69,6 +78,12 @@ first. An imported result is taken as one of the scenario beside it.`,
 // isScenarioFile tells an argument that is a scenario from one that is a result.
 func isScenarioFile(arg string) bool {
 	return strings.HasPrefix(arg, examplePrefix) || strings.HasPrefix(arg, checkPrefix) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
+}
+
+// isResultFile reports whether an argument is a file that holds a result.
+func isResultFile(arg string) bool {
+	b, err := os.ReadFile(arg)
+	return err == nil && bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) && bytes.Contains(b, []byte(`"schema": "gdisim-result`))
 }
 
 // resultOf reads a result, or simulates a scenario.
@@ -92,7 +107,14 @@ func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error)
 		return nil, fileError(err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	r, err := result.Decode(f)
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	if t := bytes.TrimSpace(text); !bytes.HasPrefix(t, []byte("{")) {
+		return nil, fmt.Errorf("%s: not a gdisim result: if a benchmark printed it, run gdisim import %s --format json -o RESULT.json first; a scenario's name ends in .yaml", arg, arg)
+	}
+	r, err := result.Decode(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}

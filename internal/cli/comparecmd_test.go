@@ -11,6 +11,7 @@ func TestCompareCommand(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	write(t, "bad.json", "{}")
+	write(t, "none.json", `{"schema": "gdisim-result/1", "points": []}`)
 	for _, c := range []struct {
 		name           string
 		args           []string
@@ -21,6 +22,8 @@ func TestCompareCommand(t *testing.T) {
 		{"a scenario is simulated", []string{"compare", "a.yaml", "a.json"}, 0, "rtt/nic.tx", ""},
 		{"json", []string{"compare", "a.json", "a.json", "--format", "json"}, 0, `"schema": "gdisim-comparison/1"`, ""},
 		{"markdown", []string{"compare", "a.json", "a.json", "--format", "md"}, 0, "| rtt", ""},
+		{"nothing in common", []string{"compare", "a.json", "none.json"}, 1, "that only A has", "have no number in common"},
+		{"all", []string{"compare", "a.json", "none.json", "--all"}, 1, "only A", "have no number in common"},
 		{"one", []string{"compare", "a.json"}, 2, "", "needs two results or scenarios, got 1"},
 		{"no result", []string{"compare", "a.json", "bad.json"}, 2, "", "bad.json: not a gdisim result"},
 		{"no file", []string{"compare", "a.json", "b.json"}, 2, "", "b.json: no such file"},

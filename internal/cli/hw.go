@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -95,15 +96,78 @@ a host listens on this machine only. Exit code 3: no such hardware here.`,
 	return cmd
 }
 
-// roles counts the ways to run that the flags ask for.
-func (f *hwFlags) roles() int {
-	n := 0
-	for _, on := range []bool{f.listen != "", f.peer != "", f.loopback, f.backend == "host", f.backend == "cuda"} {
-		if on {
-			n++
+// roles are the ways to run that the flags ask for.
+func (f *hwFlags) roles() []string {
+	var out []string
+	for _, r := range []struct {
+		name string
+		on   bool
+	}{{"--listen", f.listen != ""}, {"--peer", f.peer != ""}, {"--loopback", f.loopback}, {"--backend host", f.backend == "host"}, {"--backend cuda", f.backend == "cuda"}} {
+		if r.on {
+			out = append(out, r.name)
 		}
 	}
-	return n
+	return out
+}
+
+// usage checks what can be checked of the flags without hardware.
+func (f *hwFlags) usage() error {
+	roles := f.roles()
+	switch {
+	case len(roles) == 0 && f.backend == "gpu-doorbell":
+		return errors.New("--backend gpu-doorbell needs one of --listen, --peer and --loopback")
+	case len(roles) == 0:
+		return errors.New("one of --listen, --peer, --loopback, --backend host and --backend cuda must say how to run")
+	case len(roles) > 1:
+		return fmt.Errorf("%s exclude each other: one of --listen, --peer, --loopback, --backend host and --backend cuda says how to run", strings.Join(roles, " and "))
+	case f.peer != "" && f.token == "":
+		return errors.New("--peer needs the --token that the other end printed")
+	case f.token != "" && len(f.token) < pair.MinToken && (f.peer != "" || f.listen != ""):
+		return fmt.Errorf("--token of %d characters, want at least %d", len(f.token), pair.MinToken)
+	case f.o.Timeout <= 0 || f.o.Pair.Meet <= 0:
+		return errors.New("--timeout and --meet must be above 0")
+	case f.o.Port < 1 || f.o.Port > 255:
+		return fmt.Errorf("--port %d: want the number of a port of the device, 1 to 255", f.o.Port)
+	}
+	for flag, addr := range map[string]string{"--listen": f.listen, "--peer": f.peer} {
+		if addr == "" {
+			continue
+		}
+		if _, err := pair.Address(addr); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	for _, gid := range []struct{ flag, value string }{{"--gid", f.o.GID}, {"--peer-gid", f.o.PeerGID}} {
+		if _, err := netip.ParseAddr(gid.value); gid.value != "" && err != nil {
+			return fmt.Errorf("%s %q: want a value such as fe80::1 or ::ffff:10.0.0.1", gid.flag, gid.value)
+		}
+	}
+	return f.hostUsage()
+}
+
+// hostUsage checks the flags of host measurements.
+func (f *hwFlags) hostUsage() error {
+	if f.o.Host.Samples < 1 {
+		return errors.New("--samples must be at least 1")
+	}
+	if err := host.CheckSamples(f.o.Host.Samples); err != nil {
+		return fmt.Errorf("--samples: %w", err)
+	}
+	if len(f.o.Host.Cores) == 0 || host.Available() != nil {
+		return nil
+	}
+	if f.backend != "cuda" {
+		if _, err := host.Pick(f.o.Host.Cores); err != nil {
+			return fmt.Errorf("--cores: %w", err)
+		}
+		return nil
+	}
+	for _, c := range f.o.Host.Cores {
+		if _, err := host.Pick([]int{c}); err != nil {
+			return fmt.Errorf("--cores: %w", err)
+		}
+	}
+	return nil
 }
 
 func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
@@ -116,14 +180,9 @@ func (f *hwFlags) run(cmd *cobra.Command, arg string) error {
 		return fmt.Errorf("unknown --backend %q (want verbs, gpu-doorbell, host or cuda)", f.backend)
 	case f.poster != "gpu" && f.poster != "cpu":
 		return fmt.Errorf("unknown --poster %q (want gpu or cpu)", f.poster)
-	case f.roles() != 1:
-		return errors.New("one of --listen, --peer, --loopback, --backend host and --backend cuda must say how to run")
-	case f.peer != "" && f.token == "":
-		return errors.New("--peer needs the --token that the other end printed")
-	case f.o.Timeout <= 0 || f.o.Pair.Meet <= 0:
-		return errors.New("--timeout and --meet must be above 0")
-	case f.o.Host.Samples < 1:
-		return errors.New("--samples must be at least 1")
+	}
+	if err := f.usage(); err != nil {
+		return err
 	}
 	s, err := load(arg)
 	if err != nil {

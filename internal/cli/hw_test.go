@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,11 +19,21 @@ func TestHWUsage(t *testing.T) {
 	fixture(t, "")
 	for _, c := range []struct{ name, args, stderr string }{
 		{"no role", "hw a.yaml", "one of --listen, --peer, --loopback"},
-		{"two roles", "hw a.yaml --loopback --listen :1", "one of --listen, --peer, --loopback"},
+		{"two roles", "hw a.yaml --loopback --listen :1", "--listen and --loopback exclude each other: one of --listen, --peer, --loopback"},
 		{"backend", "hw a.yaml --backend rocm --loopback", `unknown --backend "rocm"`},
 		{"two backends", "hw a.yaml --backend cuda --loopback", "one of --listen, --peer, --loopback"},
 		{"bench of a backend", "hw bench --backend verbs", `unknown --backend "verbs"`},
 		{"bench samples", "hw bench --samples 0", "--samples must be"},
+		{"GPU doorbell without a role", "hw a.yaml --backend gpu-doorbell", "--backend gpu-doorbell needs one of --listen, --peer and --loopback"},
+		{"too many samples", "hw a.yaml --backend host --samples 99999999999", "--samples: 99999999999 samples, want at most 1000000"},
+		{"too many samples of bench", "hw bench --backend host --samples 99999999999", "want at most 1000000"},
+		{"negative samples", "hw a.yaml --backend host --samples -1", "--samples must be at least 1"},
+		{"listen address", "hw a.yaml --listen foo", `--listen: address "foo": want HOST:PORT`},
+		{"peer address", "hw a.yaml --peer foo --token 0123456789abcdef", `--peer: address "foo": want HOST:PORT`},
+		{"device port", "hw a.yaml --loopback --port 0", "--port 0: want"},
+		{"short token", "hw a.yaml --peer h:1 --token short", "--token of 5 characters, want at least 16"},
+		{"GID", "hw a.yaml --loopback --gid 3", `--gid "3": want a value`},
+		{"peer's GID", "hw a.yaml --loopback --peer-gid x", `--peer-gid "x": want a value`},
 		{"peer without a token", "hw a.yaml --peer h:1", "--peer needs the --token"},
 		{"timeout", "hw a.yaml --loopback --timeout 0", "must be above 0"},
 		{"no file", "hw", "needs one FILE"},
@@ -40,6 +51,28 @@ func TestHWUsage(t *testing.T) {
 			}
 			mustContain(t, "stderr", stderr, c.stderr)
 		})
+	}
+}
+
+// A core that is not there is a fault of the command line, not of the run.
+func TestHWCores(t *testing.T) {
+	if err := host.Available(); err != nil {
+		t.Skip(err)
+	}
+	fixture(t, "")
+	for _, args := range []string{"hw a.yaml --backend host --cores 0,100000", "hw bench --backend host --cores 0,1,2", "hw bench --backend cuda --cores 100000", "hw a.yaml --loopback --cores -1"} {
+		code, stdout, stderr := exec(fake, strings.Fields(args)...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "--cores: ") {
+			t.Errorf("%s: exit code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+	may, err := host.Allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := exec(fake, "hw", "a.yaml", "--backend", "host", "--samples", "5", "-q", "--cores", fmt.Sprint(may[0]), "--format", "json")
+	if code != 0 || !strings.Contains(stdout, "one core only") {
+		t.Errorf("one core: exit code %d, %s", code, stderr)
 	}
 }
 

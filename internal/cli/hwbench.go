@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -50,8 +49,8 @@ func (f *hwFlags) bench(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.o.Host.Samples < 1 {
-		return errors.New("--samples must be at least 1")
+	if err := f.hostUsage(); err != nil {
+		return err
 	}
 	var run func(context.Context) (*result.Result, error)
 	switch f.backend {

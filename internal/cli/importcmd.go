@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +41,15 @@ its output: --stack says it, --path the name of the scenario's path that it is.`
 			write, err := choose(writers(), format)
 			if err != nil {
 				return err
+			}
+			if o.Stack != "" && !strings.HasSuffix(o.Stack, ".yaml") {
+				var known []string
+				for _, s := range scenarios.Stacks() {
+					known = append(known, s.Name)
+				}
+				if !slices.Contains(known, o.Stack) {
+					return fmt.Errorf("--stack %q is no stack%s (gdisim stacks lists them; a stack of your own is a file, ./NAME.yaml)", o.Stack, didYouMean(o.Stack, known))
+				}
 			}
 			var texts [][]byte
 			for _, name := range args {

@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		{"md", "", fake, "run a.yaml --format md -q", 0, []string{"| x |"}, nil},
 		{"seed", "", fake, "run a.yaml --seed 42 -q", 0, []string{"seed 42"}, nil},
 		{"set", "", fake, "run a.yaml --set host.clock=warm --set seed=3 -q", 0, []string{"seed 3"}, nil},
-		{"sweep", "sweep: {host.clock: [cold, warm]}\n", fake, "sweep a.yaml", 0, []string{"best rtt of 2 points: x at 2"}, []string{"simulated"}},
+		{"sweep", "sweep: {host.clock: [cold, warm]}\n", fake, "sweep a.yaml", 0, []string{"best rtt at 2 points: x at all"}, []string{"simulated"}},
 		{"expectations hold", holds, fake, "run a.yaml -q", 0, []string{"Expectations", "x < y", "ok"}, nil},
 		{"expectation fails", fails, fake, "run a.yaml -q", 1, []string{"FAIL a.yaml:", "it is all of it"}, nil},
 		{"expectations beside data", fails, fake, "run a.yaml -q --format csv", 1, []string{"0,x,rtt,p50"}, []string{"FAIL"}},

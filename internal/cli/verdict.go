@@ -171,8 +171,11 @@ func tally(points []result.Point, ms []stage.Metric) []string {
 		slices.SortStableFunc(order, func(a, b string) int { return wins[b] - wins[a] })
 		for i, who := range order {
 			order[i] = fmt.Sprintf("%s at %d", who, wins[who])
+			if wins[who] == n && n > 1 {
+				order[i] = who + " at all"
+			}
 		}
-		out = append(out, fmt.Sprintf("best %s of %s: %s", m, plural(n, "point", "points"), strings.Join(order, ", ")))
+		out = append(out, fmt.Sprintf("best %s at %s: %s", m, plural(n, "point", "points"), strings.Join(order, ", ")))
 	}
 	return out
 }

@@ -3,7 +3,8 @@
 # none: boots a small virtual machine whose kernel makes soft-RoCE devices, under
 # software emulation (no /dev/kvm needed), and runs the device tests of hw in it.
 #
-#   scripts/vm/run.sh [OUT]    result files of the guest go to OUT
+#   scripts/vm/run.sh [OUT]    result files of the guest are copied to OUT; what else is
+#                              there stays
 #
 # Debian with apt; installs by name what it lacks. Exit status: the guest tests'
 # own; 124 if the guest gave none within the limit, 125 if it could not be set up.
@@ -12,10 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 limit=170 # seconds, of the machine
 cache=${GDISIM_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/gdisim-vm}
-out=${1:-$cache/out}
-mkdir -p "$cache" "$out"
-out=$(cd "$out" && pwd)
-rm -f "$out"/*
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd)
+out=$cache/out # the guest sees a folder of this script's own
+rm -rf "$out"
+mkdir "$out"
 
 say() { echo "vm: $*" >&2; }
 
@@ -115,7 +117,11 @@ timeout -k 5 "$limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -M q35
 	-virtfs "local,path=$out,mount_tag=out,security_model=none" \
 	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable" \
 	</dev/null | tee "$cache/console" || true
-say "$((SECONDS - start)) s; results in $out: $(ls "$out" | tr '\n' ' ')"
+if [[ -n ${1:-} && -n $(ls "$out") ]]; then
+	mkdir -p "$1"
+	cp "$out"/* "$1"/
+fi
+say "$((SECONDS - start)) s; results in ${1:-$out}: $(ls "$out" | tr '\n' ' ')"
 status=$(tr -d '\r' <"$cache/console" | awk '$1 == "GDISIM_VM_STATUS" {print $2}' | tail -1)
 if [[ -z $status ]]; then
 	say "the guest gave no status within $limit s"
