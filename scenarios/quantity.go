@@ -157,8 +157,11 @@ func parse(k Kind, text string) (value, error) {
 		v.n, err = parseCount(text)
 	case Integer:
 		n, convErr := strconv.Atoi(text)
-		if v.n = int64(n); convErr != nil || strconv.Itoa(n) != text {
+		switch v.n = int64(n); {
+		case convErr != nil || strconv.Itoa(n) != text:
 			err = fmt.Errorf("%q is not in plain decimal", text)
+		case v.n < kinds[k].min || v.n > kinds[k].max:
+			err = fmt.Errorf("%s is out of range", text)
 		}
 	case Bool:
 		switch text {
