@@ -92,6 +92,12 @@ func (r *runner) steps(kind string) error {
 	if op := rec.Owner("background or warm-up"); op != 0 {
 		run.Owner = sim.Cause{Op: op}
 	}
+	switch kind {
+	case "proxy-echo", "flag-echo", "launch", "notice", "copy", "wake": // a CPU thread takes part
+		if err := coreLeft(c); err != nil {
+			return err
+		}
+	}
 	b := &bench{runner: r, m: m, node: m.env.Nodes[0], run: run}
 	s, err := b.step(kind)
 	if err != nil {

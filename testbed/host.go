@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -62,7 +63,7 @@ func coreLoad(c *scenarios.Config, name string, rands sim.Streams, rng *rand.Ran
 	if length := c.Duration("hardware.cpu.tick.length"); length > 0 {
 		l.Outages = append(l.Outages, cpu.Outage{Period: tick, Length: length, Phase: sim.Duration(rng.Int64N(int64(tick)))})
 	}
-	for _, key := range []string{"hardware.cpu.stolen", "host.stalls"} {
+	for _, key := range stallKeys {
 		if every := c.Delay(key + ".every"); every.Mean() > 0 {
 			l.Stalls = append(l.Stalls, cpu.Stall{Every: every, Length: c.Delay(key + ".length"), Rand: rands.Stream(name + "." + key)})
 		}
@@ -73,10 +74,52 @@ func coreLoad(c *scenarios.Config, name string, rands sim.Streams, rng *rand.Ran
 	return l
 }
 
+// What a worker's core must keep for it, and how many stalls may come in one turn
+// of others: with less of a core, or shorter stalls, a run would look for a free
+// moment without end.
+const (
+	leastOfCore   = 0.05
+	stallsPerTurn = 2_000_000
+)
+
+// coreLeft refuses a core of which ticks and stalls leave nothing to speak of.
+func coreLeft(c *scenarios.Config) error {
+	period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length")
+	if length >= period {
+		return fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
+	}
+	left := 1 - float64(length)/float64(period)
+	x := rivals(c)
+	for _, key := range stallKeys {
+		every := c.Delay(key + ".every").Mean()
+		if every <= 0 {
+			continue
+		}
+		cycle := every + c.Delay(key+".length").Mean()
+		left *= float64(every) / float64(cycle)
+		if left < leastOfCore {
+			return fmt.Errorf("%s: %v after every %v leave the worker %.2g %% of its core (want at least %.0f %%)", key, cycle-every, every, 100*left, 100*leastOfCore)
+		}
+		if x.Threads == 0 {
+			continue
+		}
+		if _, others := x.Turns(); int64(others/cycle) > stallsPerTurn {
+			return fmt.Errorf("%s: one every %v, beside turns of other threads of %v (want a longer host.stalls.every, or fewer competing threads)", key, cycle, others)
+		}
+	}
+	return nil
+}
+
+// stallKeys are what takes a core away at random.
+var stallKeys = []string{"hardware.cpu.stolen", "host.stalls"}
+
 // rivals are the threads that share a proxy's core.
 func rivals(c *scenarios.Config) cpu.Rivals {
+	if c.Enum("host.proxy.core") != "shared" {
+		return cpu.Rivals{}
+	}
 	k := c.Count("host.competing.threads")
-	if c.Enum("host.proxy.core") != "shared" || k == 0 {
+	if k == 0 {
 		return cpu.Rivals{}
 	}
 	x := cpu.Rivals{Threads: k, Slice: slice(c), Nice: c.Int("host.proxy.nice"), Other: c.Int("host.competing.nice")}

@@ -204,8 +204,8 @@ func (r *runner) plan() (*plan, error) {
 	if err := r.reachable(p, payload); err != nil {
 		return nil, err
 	}
-	if period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length"); length >= period {
-		return nil, fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
+	if err := coreLeft(c); err != nil {
+		return nil, err
 	}
 	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
 		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")

@@ -41,6 +41,17 @@ func (x *Rivals) Share() float64 {
 	return float64(w) / float64(w+int64(x.Threads)*v)
 }
 
+// Turns are how long the thread and the others have the core in turn, while all
+// want it.
+func (x *Rivals) Turns() (own, others sim.Duration) {
+	w, v := weight(x.Nice), weight(x.Other)
+	own, others = x.Slice, sim.Duration(x.Threads)*x.Slice
+	if w > v {
+		return sim.Duration(int64(own) * w / v), others
+	}
+	return own, sim.Duration(int64(others) * v / w)
+}
+
 // rivals is the run queue of a core as its thread sees it. While the thread
 // wants the core, turns alternate: own, others, own. A thread that sleeps keeps
 // account of the time that its share entitles it to: within it, it preempts
@@ -60,12 +71,8 @@ const never = sim.Time(math.MaxInt64)
 
 func newRivals(x Rivals) *rivals {
 	w, v, k := weight(x.Nice), weight(x.Other), int64(x.Threads)
-	r := &rivals{own: x.Slice, others: sim.Duration(k) * x.Slice, slice: x.Slice, share: x.Share(), free: never}
-	if w > v {
-		r.own = sim.Duration(int64(x.Slice) * w / v)
-	} else {
-		r.others = sim.Duration(int64(r.others) * v / w)
-	}
+	r := &rivals{slice: x.Slice, share: x.Share(), free: never}
+	r.own, r.others = x.Turns()
 	// A yield puts the thread one slice of its own behind; a rival's whole turn
 	// is the least that others take.
 	r.yields = max(1, sim.Duration((k*v+w-1)/w)) * x.Slice
