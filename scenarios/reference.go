@@ -117,7 +117,7 @@ faults:
 ` + "```" + `
 
 A fault has the name of its kind where it has none, and strikes each path, or the one that it names. A chance that lies in its time strikes at ` + "`rate`" + `, up
-to ` + "`count`" + ` times. One that never struck is told in a notice.
+to ` + "`count`" + ` times. One that never struck, or only during the warm-up, is told in a notice.
 
 | kind | what goes wrong | keys |
 |---|---|---|

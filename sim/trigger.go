@@ -10,11 +10,16 @@ type Trigger struct {
 	Count       int     // strikes at most; 0: any number
 	Rand        *rand.Rand
 	Struck      int
+	Chances     int // while it was open
 }
 
 // Strikes reports whether this chance, now, is one.
 func (t *Trigger) Strikes(now Time) bool {
-	if !t.Open(now) || t.Rate < 1 && t.Rand.Float64() >= t.Rate {
+	if !t.Open(now) {
+		return false
+	}
+	t.Chances++
+	if t.Rate < 1 && t.Rand.Float64() >= t.Rate {
 		return false
 	}
 	t.Struck++

@@ -71,7 +71,7 @@ func (r *runner) tourPass(p *plan) error {
 		return err
 	}
 	find := &findings{}
-	m.env.Find = find.add
+	m.report(find)
 	run := &workload.Run{Eng: m.env.Eng, Rec: rec}
 	if op := rec.Owner("background or warm-up"); op != 0 {
 		run.Owner = sim.Cause{Op: op}
@@ -124,7 +124,10 @@ func (r *runner) tourPass(p *plan) error {
 	}
 	first := m.usage(run, fwd)
 	var last usage
-	run.OnMeasure = func() { first = m.usage(run, fwd) }
+	run.OnMeasure = func() {
+		m.faults.measure(m.env.Eng.Now())
+		first = m.usage(run, fwd)
+	}
 	run.OnEnd = func() { last = m.usage(run, fwd) }
 	for _, ts := range all {
 		for _, x := range ts {

@@ -17,11 +17,19 @@ type faults struct {
 	nic        nic.Faults
 	path       path.Faults
 	retry      nic.Retry
-	triggers   []struct {
-		name string
-		t    *sim.Trigger
-	}
+	triggers   []namedTrigger
 }
+
+// namedTrigger is a fault's trigger in one run.
+type namedTrigger struct {
+	*sim.Trigger
+	name  string
+	lasts bool // a strike lasts as long as the window
+	warm  int  // its strikes that were over before measuring began
+}
+
+// strikes are a fault's in the path's runs.
+type strikes struct{ all, warm, chances int }
 
 // faults reads the path's faults; each draws from a stream of its own name.
 func (r *runner) faults(streams sim.Streams) *faults {
@@ -63,10 +71,7 @@ func (r *runner) faults(streams sim.Streams) *faults {
 			panic("testbed: fault " + x.Kind)
 		}
 		*into = append(*into, t)
-		f.triggers = append(f.triggers, struct {
-			name string
-			t    *sim.Trigger
-		}{x.Name, t})
+		f.triggers = append(f.triggers, namedTrigger{Trigger: t, name: x.Name, lasts: x.Kind == "slow-reader"})
 	}
 	if len(f.lose)+len(f.down)+len(f.nic.WrongRKey)+len(f.nic.NoReceive) > 0 {
 		f.retry = nic.Retry{On: true, Count: r.cfg.Count("path.qp.retry_cnt"), RNR: r.cfg.Count("path.qp.rnr_retry"), RNRWait: r.cfg.Duration("path.qp.min_rnr_timer")}
@@ -77,22 +82,62 @@ func (r *runner) faults(streams sim.Streams) *faults {
 	return f
 }
 
-// struck counts the strikes of a run.
-func (r *runner) strikes(f *faults) {
-	if r.struck == nil {
-		r.struck = map[string]int{}
-	}
-	for _, t := range f.triggers {
-		r.struck[t.name] += t.t.Struck
+// measure marks the strikes that are over as those of the warm-up.
+func (f *faults) measure(now sim.Time) {
+	for i := range f.triggers {
+		if t := &f.triggers[i]; !t.lasts || !t.Open(now) {
+			t.warm = t.Struck
+		}
 	}
 }
 
-// spared tells of the faults that never struck.
+// blame names the faults that have struck, as the end of a cause.
+func (f *faults) blame() string {
+	var b strings.Builder
+	for _, t := range f.triggers {
+		if t.Struck > 0 {
+			fmt.Fprintf(&b, "; fault %s struck %s", t.name, times(t.Struck))
+		}
+	}
+	return b.String()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// strikes counts the strikes of a run.
+func (r *runner) strikes(f *faults) {
+	if r.struck == nil {
+		r.struck = map[string]strikes{}
+	}
+	for _, t := range f.triggers {
+		s := r.struck[t.name]
+		r.struck[t.name] = strikes{all: s.all + t.Struck, warm: s.warm + t.warm, chances: s.chances + t.Chances}
+	}
+}
+
+// spared tells of the faults that never struck what is measured. A run that did
+// not finish names those that struck.
 func (r *runner) spared() {
 	for _, x := range r.cfg.Faults() {
-		if r.struck[x.Name] == 0 {
-			r.note(fmt.Sprintf("%s: fault %s never struck: the path gave it no chance, or none in its time", r.name, x.Name))
+		var why string
+		switch s := r.struck[x.Name]; {
+		case s.all > s.warm, s.all > 0 && r.out.Err != "":
+			continue
+		case s.all == 1:
+			why = "struck once, before the measured operations began"
+		case s.all > 0:
+			why = fmt.Sprintf("struck %s, all before the measured operations began", times(s.all))
+		case s.chances > 0:
+			why = "never struck: it had chances and none was drawn"
+		default:
+			why = "never struck: the path gave it no chance, or none in its time"
 		}
+		r.note(fmt.Sprintf("%s: fault %s %s", r.name, x.Name, why))
 	}
 }
 
@@ -139,14 +184,14 @@ func (r *runner) stuck(m *machine, open, agents int, sides []side, find *finding
 		waits = append(waits[:maxWaiters], fmt.Sprintf("and %d more", n-maxWaiters))
 	}
 	who := fmt.Sprintf("%d of %d initiators wait (%d doorbells rung)", open, agents, m.nics[0].Doorbells)
-	end := fmt.Sprintf("gave up at %v: %s and nothing that they need has happened for long", now, who)
+	end := fmt.Sprintf("gave up at %v: %s and nothing that they need has happened for long%s", now, who, m.faults.blame())
 	if dry {
 		end = fmt.Sprintf("deadlock at %v: %s and no event is left that could wake them", now, who)
 		cause := "initiators wait and nothing is left that could wake them"
 		if len(parts) > 0 {
 			cause = "initiators wait for completions that a queue in error does not bring"
 		}
-		find.add(now, stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: cause})
+		find.add(now, stage.Hazard{Finding: stage.Deadlock, Grade: stage.Occurred, Queue: -1, Cause: cause + m.faults.blame()})
 	}
 	return strings.Join(slices.Concat([]string{end}, parts, waits), "; ")
 }

@@ -160,3 +160,82 @@ func TestFaultFree(t *testing.T) {
 		t.Errorf("notices %q", n)
 	}
 }
+
+// TestFaultAtPeer: what puts a queue of the peer into the error state is found
+// too, and the deadlock names the fault.
+func TestFaultAtPeer(t *testing.T) {
+	for _, seed := range []uint64{1, 2, 4} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			p := run(t, scene{
+				paths: []string{"{name: x, stack: mini-gda, set: {qp.retry_cnt: 0}}"}, workload: "{kind: ping-pong, bytes: 8B, iterations: 200}",
+				more: "faults: [{kind: loss, rate: 1%}]\n", seed: seed,
+			}, testbed.Options{Workers: 1}).Points[0].Paths[0]
+			if !strings.Contains(p.Err, "queue 0 of node 1 is in error") || !strings.Contains(p.Err, "retry counter exceeded") {
+				t.Fatalf("error %q, want one at node 1", p.Err)
+			}
+			i := slices.IndexFunc(p.Findings, func(f result.Finding) bool { return f.Finding == stage.RetryExceeded })
+			if i < 0 || !strings.HasSuffix(p.Findings[i].Where, "queue 0, node 1") {
+				t.Errorf("findings %+v", p.Findings)
+			}
+		})
+	}
+}
+
+// TestFaultBlamed: a deadlock's cause names the faults that have struck, and no
+// others.
+func TestFaultBlamed(t *testing.T) {
+	const wait, failed = "initiators wait and nothing is left that could wake them", "initiators wait for completions that a queue in error does not bring"
+	for _, tt := range []struct{ name, set, fault, want string }{
+		{"a loss that nobody sends again", "{qp.timeout: 0}", "{kind: loss, count: 1}", wait + "; fault loss struck once"},
+		{"a link that stays down", "{qp.timeout: 0}", "{kind: link-down, at: 20us}", wait + "; fault link-down struck once"},
+		{"given up", "{qp.retry_cnt: 2}", "{kind: loss, count: 3}", failed + "; fault loss struck 3 times"},
+		{"an error CQE", "{}", "{kind: cqe-error}, {kind: loss, at: 900s, count: 1}", failed + "; fault cqe-error struck once"},
+		{"two of them", "{}", "{name: cut, kind: loss, count: 2}, {kind: wrong-rkey}", failed + "; fault cut struck 2 times; fault wrong-rkey struck once"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := run(t, scene{
+				paths: []string{"{name: x, stack: mini-gda, set: " + tt.set + "}"}, workload: "{kind: put, bytes: 8B, iterations: 30, warmup: 0}", more: "faults: [" + tt.fault + "]\n",
+			}, testbed.Options{Workers: 1}).Points[0].Paths[0]
+			i := slices.IndexFunc(p.Findings, func(f result.Finding) bool { return f.Finding == stage.Deadlock })
+			if i < 0 || p.Findings[i].Cause != tt.want {
+				t.Errorf("findings %+v, want %q", p.Findings, tt.want)
+			}
+		})
+	}
+}
+
+// TestFaultNotices: a fault that struck nothing that is measured says why.
+func TestFaultNotices(t *testing.T) {
+	const gda, proxy = "mini-gda", "mini-proxy-tuned"
+	const put, tour = "{kind: put, bytes: 8B, iterations: 30}", "{kind: stream, bytes: 8B, iterations: 200, outstanding: 16, connections: 4}"
+	for _, tt := range []struct{ name, stack, workload, fault, want string }{
+		{"in the warm-up of both runs", gda, put, "{kind: loss, count: 1}", "x: fault loss struck 2 times, all before the measured operations began"},
+		{"in the warm-up of the only run", gda, "{kind: ping-pong, bytes: 8B, iterations: 30}", "{kind: loss, count: 1}", "x: fault loss struck once, before the measured operations began"},
+		{"a flap in the warm-up", gda, put, "{kind: link-down, at: 100us, for: 10us}", "x: fault link-down struck 2 times, all before the measured operations began"},
+		{"in the warm-up of a tour", gda, tour, "{kind: loss, count: 1}", "x: fault loss struck once, before the measured operations began"},
+		{"without a warm-up", gda, "{kind: put, bytes: 8B, iterations: 30, warmup: 0}", "{kind: loss, count: 1}", ""},
+		{"a pause in the warm-up", proxy, put, "{kind: slow-reader, at: 20us, for: 1us}", "x: fault slow-reader struck 2 times, all before the measured operations began"},
+		{"a pause that lasts into what is measured", proxy, "{kind: ping-pong, bytes: 8B, iterations: 30, warmup: 1}", "{kind: slow-reader, at: 2us, for: 100us}", ""},
+		{"all the time", gda, put, "{kind: loss, rate: 10%}", ""},
+		{"seldom", gda, put, "{kind: loss, rate: 0.0001%}", "x: fault loss never struck: it had chances and none was drawn"},
+		{"never drawn", gda, put, "{kind: loss, rate: 0%}", "x: fault loss never struck: it had chances and none was drawn"},
+		{"too late", gda, put, "{kind: loss, at: 900s, count: 1}", "x: fault loss never struck: the path gave it no chance, or none in its time"},
+		{"nothing to strike", gda, put, "{kind: no-recv}", "x: fault no-recv never struck: the path gave it no chance, or none in its time"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			res := run(t, scene{paths: []string{"{name: x, stack: " + tt.stack + "}"}, workload: tt.workload, more: "faults: [" + tt.fault + "]\n"}, testbed.Options{Workers: 1})
+			if p := &res.Points[0].Paths[0]; p.Err != "" {
+				t.Fatal(p.Err)
+			}
+			var got []string
+			for _, n := range res.Notices {
+				if strings.Contains(n, ": fault ") {
+					got = append(got, n)
+				}
+			}
+			if s := strings.Join(got, "; "); s != tt.want {
+				t.Errorf("notices %q, want %q", s, tt.want)
+			}
+		})
+	}
+}

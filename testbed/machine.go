@@ -91,6 +91,14 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	return m, nil
 }
 
+// report has the findings of all nodes told to find.
+func (m *machine) report(find *findings) {
+	m.env.Find = find.add
+	for _, n := range m.nics {
+		n.Find = find.add
+	}
+}
+
 // clocks returns the core's and the uncore's frequency in Hz. An uncore that is
 // not named follows the core's state; a core frequency means a loaded socket.
 func clocks(c *scenarios.Config) (core, uncore int64) {

@@ -26,7 +26,7 @@ type runner struct {
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    counts
-	struck    map[string]int // by fault
+	struck    map[string]strikes // by fault
 	out       result.Path
 	rates     []result.Metric
 }
@@ -484,8 +484,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		return err
 	}
 	find := &findings{}
-	m.env.Find = find.add
-	m.nics[0].Find = find.add
+	m.report(find)
 	r.flagged(p, find)
 	r.rerouted(p, find)
 	fwd, err := r.side(m, p, 0, 1)
@@ -594,6 +593,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	first := m.usage(run, fwd)
 	var last usage
 	run.OnMeasure = func() {
+		m.faults.measure(m.env.Eng.Now())
 		first = m.usage(run, fwd)
 		if background != nil {
 			background.Open()
