@@ -19,6 +19,7 @@ type step struct {
 	agents []workload.Operation // each repeated by a loop of its own
 	window int                  // operations that an agent has under way; 0 is 1
 	bytes  int64                // of one operation, for goodput; 0: it moves no payload
+	piece  int64                // bytes that cross at a time, where they are few
 	each   int                  // messages of an operation; 0 is 1
 	skew   sim.Duration         // the agents begin within so long of each other
 	rate   bool                 // messages per second are of interest
@@ -130,7 +131,11 @@ func (r *runner) steps(kind string) error {
 			l.Start()
 		}
 	}
-	const patience = 20_000_000
+	each := int64(64)
+	if s.piece > 0 {
+		each = min(each, s.piece)
+	}
+	patience := 20_000_000 + moved(s.bytes, each, len(s.agents)*window)
 	if err := r.drive(m, run, patience); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (r *runner) tourPass(p *plan) error {
 			x.Start(x.Tour)
 		}
 	}
-	if err := r.drive(m, run, patience(p)); err != nil {
+	if err := r.drive(m, run, r.patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages

@@ -139,7 +139,7 @@ func slice(c *scenarios.Config) sim.Duration {
 }
 
 // waiting is how a path's workers wait for work.
-func waiting(c *scenarios.Config, yields int) cpu.Policy {
+func waiting(c *scenarios.Config, yields int) (cpu.Policy, error) {
 	wait := c.Enum("host.proxy.wait")
 	if wait == "auto" {
 		wait = c.Enum("path.proxy.wait")
@@ -166,7 +166,10 @@ func waiting(c *scenarios.Config, yields int) cpu.Policy {
 		if a := &p.Moderation.Adaptive; a.Sample > 0 {
 			a.Low = c.Duration("host.interrupt.adaptive.low")
 			a.RateLow, a.RateHigh = int64(c.Count("host.interrupt.adaptive.rate_low")), int64(c.Count("host.interrupt.adaptive.rate_high"))
+			if a.RateLow > a.RateHigh {
+				return p, fmt.Errorf("host.interrupt.adaptive.rate_low: %d, above the rate_high of %d (want that many at most)", a.RateLow, a.RateHigh)
+			}
 		}
 	}
-	return p
+	return p, nil
 }

@@ -34,7 +34,7 @@ func (b *bench) mmio() (*step, error) {
 	}
 	s := &step{
 		title: fmt.Sprintf("%s of %d B by %d cores, %s", op, n, cores, c.Enum("workload.to")), metric: stage.Latency,
-		bytes: n, rate: true, cores: float64(cores),
+		bytes: n, piece: cfg.Piece, rate: true, cores: float64(cores),
 	}
 	for i := range cores {
 		rng := b.m.rands.Stream(fmt.Sprintf("mmio.core%d", i))

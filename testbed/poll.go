@@ -26,7 +26,7 @@ type poll struct {
 func (b *bench) poll() (*step, error) {
 	c := b.cfg
 	n := c.Count("workload.initiators.ctas")
-	s := &step{metric: stage.Latency, sms: n, title: fmt.Sprintf("%d CTAs poll, %s memory", n, c.Enum("workload.memory"))}
+	s := &step{metric: stage.Latency, sms: min(n, b.node.GPU.SMs), title: fmt.Sprintf("%d CTAs poll, %s memory", n, c.Enum("workload.memory"))}
 	system := c.Enum("workload.scope") == "system"
 	host, shared := c.Enum("workload.memory") == "host", c.Enum("workload.line") == "shared"
 	if c.Enum("workload.scope") == "block" {

@@ -68,7 +68,7 @@ func (b *bench) post() (*step, error) {
 	n, wqes := c.Count("workload.initiators.ctas"), c.Count("workload.wqes_per_doorbell")
 	shared := c.Enum("workload.queue") == "shared"
 	prog := posting(&d, wqes, shared)
-	s := &step{metric: stage.Issue, each: wqes, rate: true, sms: n, skew: c.Duration("hardware.gpu.start_skew"), title: fmt.Sprintf("%d CTAs post %d WQEs a doorbell, own queues, no NIC", n, wqes)}
+	s := &step{metric: stage.Issue, each: wqes, rate: true, sms: min(n, b.node.GPU.SMs), skew: c.Duration("hardware.gpu.start_skew"), title: fmt.Sprintf("%d CTAs post %d WQEs a doorbell, own queues, no NIC", n, wqes)}
 	var t *turn
 	if shared {
 		t = &turn{waiting: map[int]*waitingPost{}}

@@ -65,10 +65,13 @@ type proxyWorker struct {
 func (b *bench) proxyEcho() (*step, error) {
 	c := b.cfg
 	n, workers, window := c.Count("workload.initiators.ctas"), c.Count("host.proxy.threads"), c.Count("workload.outstanding")
-	s := &step{metric: stage.RTT, window: window, rate: true, sms: n, cores: float64(min(n, workers)), skew: c.Duration("hardware.gpu.start_skew")}
+	s := &step{metric: stage.RTT, window: window, rate: true, sms: min(n, b.node.GPU.SMs), cores: float64(min(n, workers)), skew: c.Duration("hardware.gpu.start_skew")}
 	s.title = fmt.Sprintf("%d CTAs hand descriptors to %d workers (%s), %d outstanding", n, workers, c.Enum("workload.descriptor"), window)
 	form := map[string]descriptor{"lanes": byLanes, "flag": byFlag, "thread": byThread}[c.Enum("workload.descriptor")]
-	policy := waiting(c, 0)
+	policy, err := waiting(c, 0)
+	if err != nil {
+		return nil, err
+	}
 	ws := make([]*proxyWorker, min(n, workers))
 	for i := range ws {
 		w := &proxyWorker{b: b, core: b.node.Core(i)}

@@ -164,7 +164,9 @@ func (r *runner) plan() (*plan, error) {
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
 			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
 		}
-		p.prox.Wait = waiting(c, c.Count("path.steps.yields"))
+		if p.prox.Wait, err = waiting(c, c.Count("path.steps.yields")); err != nil {
+			return nil, err
+		}
 		p.prox.Workers = c.Count("host.proxy.threads")
 		if c.Has("path.proxy.workers") {
 			p.prox.Workers = c.Count("path.proxy.workers")
@@ -203,6 +205,9 @@ func (r *runner) plan() (*plan, error) {
 	}
 	if err := r.reachable(p, payload); err != nil {
 		return nil, err
+	}
+	if w := window(c); w > 0 && w < p.msg.Bytes {
+		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
 	}
 	if err := coreLeft(c); err != nil {
 		return nil, err
@@ -603,7 +608,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	for _, f := range starts {
 		f()
 	}
-	if err := r.drive(m, run, patience(p)); err != nil {
+	if err := r.drive(m, run, r.patience(p)); err != nil {
 		return err
 	}
 	r.counts.messages += run.Messages
@@ -633,12 +638,22 @@ const recordedOps = 2000
 
 // patience is how many events may pass without a measured message ending: a run
 // in which threads poll for ever, or only the background moves, is as dead as one
-// without events.
-func patience(p *plan) uint64 {
+// without events. Large messages take many events until one of them ends.
+func (r *runner) patience(p *plan) uint64 {
+	n := uint64(5_000_000)
+	under := p.fg.agents * max(1, p.window)
 	if p.background {
-		return 20_000_000
+		n = 20_000_000
+		under += 2 * p.bg.agents * max(p.bgWindow, p.fg.batch)
 	}
-	return 5_000_000
+	return n + moved(p.msg.Bytes, r.cfg.Bytes("hardware.nic.mtu"), under)
+}
+
+// moved bounds the events that n transfers under way at once need, each of so many
+// bytes that cross in pieces of so many: packets, or reads and writes of a bus.
+func moved(bytes, piece int64, n int) uint64 {
+	const events = 64 // of a piece, both ways and acknowledged, with room: a packet takes some 12
+	return events * uint64(n) * uint64(bytes/piece)
 }
 
 // drive runs the engine until all initiators have finished, no event is left

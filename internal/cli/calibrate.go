@@ -115,7 +115,8 @@ the profile then says.`,
 	cmd.Flags().StringArrayVar(&o.Fit, "fit", nil, "fit this `KEY` (hardware.nic.tx; repeatable) instead of whatever the results identify")
 	cmd.Flags().BoolVar(&o.AllowEmulated, "allow-emulated", false, "use times of a software device")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "set a `KEY=VALUE` of the scenario (repeatable)")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the bootstrap")
+	o.Seed = 1
+	cmd.Flags().Var((*seed)(&o.Seed), "seed", "seed of the bootstrap")
 	cmd.Flags().BoolVar(&all, "all", false, "text: name every parameter left at its prior, with the reason")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "only data and errors")
 	return cmd

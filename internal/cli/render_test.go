@@ -154,3 +154,21 @@ func TestShortKeys(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestFaultsAreASourceOfTails: no path with faults is said to have no source of
+// tails, whatever its p99.
+func TestFaultsAreASourceOfTails(t *testing.T) {
+	r := sample()
+	names := noTails(r.Points)
+	if len(names) == 0 {
+		t.Fatal("the sample has tails everywhere")
+	}
+	for i := range r.Points[0].Paths {
+		if p := &r.Points[0].Paths[i]; p.Name == names[0] {
+			p.Params = append(p.Params, result.Param{Key: "faults.x.rate", Value: "1%"})
+		}
+	}
+	if got := noTails(r.Points); len(got) != len(names)-1 || strings.Join(got, " ") != strings.Join(names[1:], " ") {
+		t.Errorf("without tails: %v (want %v)", got, names[1:])
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type runFlags struct {
 	backend     backend
 	format, out string
 	sets        []string
-	seed        uint64
+	seed        seed
 	workers     int
 	noBreakdown bool
 	quiet       bool
@@ -76,12 +77,30 @@ the points that had finished are written, and the exit code is 1.`,
 	return cmd
 }
 
+// seed is a flag's value that says what it wants.
+type seed uint64
+
+func (s *seed) String() string { return strconv.FormatUint(uint64(*s), 10) }
+
+// Type is what the help calls it.
+func (s *seed) Type() string { return "uint" }
+
+// Set takes a number as Go writes it.
+func (s *seed) Set(text string) error {
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return errors.New("want a whole number from 0, below 2^64")
+	}
+	*s = seed(n)
+	return nil
+}
+
 func (f *runFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
 	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
 	fs.StringArrayVar(&f.sets, "set", nil, "set a `KEY=VALUE` of the scenario, as in its sweep (repeatable)")
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the random streams, instead of the scenario's")
+	fs.Var(&f.seed, "seed", "seed of the random streams, instead of the scenario's")
 	fs.BoolVar(&f.noBreakdown, "no-breakdown", false, "do not record stages; faster")
 	fs.IntVar(&f.workers, "workers", 0, "points that run at the same time (0: a core each)")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "only data and errors: no progress, no speed")

@@ -212,7 +212,8 @@ func longTails(points []result.Point) []string {
 // maxTails bounds what longTails lists.
 const maxTails = 8
 
-// noTails names the paths whose metrics of time do not vary in any point.
+// noTails names the paths whose metrics of time do not vary in any point. Faults
+// are a source of tails, even where none of them moved a p99.
 func noTails(points []result.Point) []string {
 	var out []string
 	varies := map[string]bool{}
@@ -221,6 +222,9 @@ func noTails(points []result.Point) []string {
 			if _, seen := varies[x.Name]; !seen {
 				varies[x.Name] = false
 				out = append(out, x.Name)
+			}
+			if slices.ContainsFunc(x.Params, func(a result.Param) bool { return strings.HasPrefix(a.Key, "faults.") }) {
+				varies[x.Name] = true
 			}
 			timed := false
 			for _, m := range x.Metrics {
