@@ -14,11 +14,10 @@ type Client interface {
 type Tour struct {
 	client  Client
 	threads []Thread
-	visit   int // messages of a visit
-	at      int // thread being visited
-	posted  int // messages of this visit
-	due     []int32
-	head    int
+	visit   int             // messages of a visit
+	at      int             // thread being visited
+	posted  int             // messages of this visit
+	due     sim.FIFO[int32] // connection of each batch that is out, the oldest first
 }
 
 // NewTour returns a tour for client; Add gives it its connections.
@@ -36,11 +35,7 @@ func (t *Tour) ReplyAfterCompletion() bool { return false }
 // Post issues one batch on the connection that is being visited.
 func (t *Tour) Post(c sim.Cause) {
 	th := t.threads[t.at]
-	if t.head > 64 && 2*t.head > len(t.due) {
-		t.due = t.due[:copy(t.due, t.due[t.head:])]
-		t.head = 0
-	}
-	t.due = append(t.due, int32(t.at))
+	t.due.Push(int32(t.at))
 	if t.posted += th.Batch(); t.posted >= t.visit {
 		t.posted = 0
 		t.at = (t.at + 1) % len(t.threads)
@@ -49,13 +44,13 @@ func (t *Tour) Post(c sim.Cause) {
 }
 
 // AwaitCompletion waits for the oldest batch of all connections.
-func (t *Tour) AwaitCompletion(c sim.Cause) { t.threads[t.due[t.head]].AwaitCompletion(c) }
+func (t *Tour) AwaitCompletion(c sim.Cause) { t.threads[*t.due.Front()].AwaitCompletion(c) }
 
 // Retire takes the oldest batch off if its completion is visible.
 func (t *Tour) Retire(own sim.Cause) (sim.Cause, bool) {
-	c, ok := t.threads[t.due[t.head]].Retire(own)
+	c, ok := t.threads[*t.due.Front()].Retire(own)
 	if ok {
-		t.head++
+		t.due.Pop()
 	}
 	return c, ok
 }
@@ -68,7 +63,7 @@ func (t *Tour) Posted(c sim.Cause) { t.client.Posted(c) }
 
 // Completed has the oldest batch.
 func (t *Tour) Completed(c sim.Cause) {
-	t.head++
+	t.due.Pop()
 	t.client.Completed(c)
 }
 

@@ -288,7 +288,7 @@ type Stream struct {
 	warm   int // messages still to complete before the stream is warm
 	left   int // messages still to complete in the measured part; negative: for ever
 	out    int // messages outstanding
-	begun  fifo
+	begun  sim.FIFO[begun]
 	ended  bool
 }
 
@@ -356,25 +356,6 @@ type begun struct {
 	cause sim.Cause
 }
 
-type fifo struct {
-	items []begun
-	head  int
-}
-
-func (f *fifo) push(b begun) {
-	if f.head > 64 && 2*f.head > len(f.items) {
-		f.items = f.items[:copy(f.items, f.items[f.head:])]
-		f.head = 0
-	}
-	f.items = append(f.items, b)
-}
-
-func (f *fifo) pop() begun {
-	b := f.items[f.head]
-	f.head++
-	return b
-}
-
 // Start begins with the thread.
 func (s *Stream) Start(me Thread) {
 	s.me = me
@@ -383,7 +364,7 @@ func (s *Stream) Start(me Thread) {
 
 func (s *Stream) next() {
 	for s.out > 0 {
-		c, ok := s.me.Retire(s.begun.items[s.begun.head].cause)
+		c, ok := s.me.Retire(s.begun.Front().cause)
 		if !ok {
 			break
 		}
@@ -396,11 +377,11 @@ func (s *Stream) next() {
 		// What begins while the windows fill may end in the measured part.
 		c := s.run.begin(g.Metric != stage.NoMetric && g.seq%g.Every == 0 && g.seq/g.Every < maxRecorded)
 		g.seq++
-		s.begun.push(begun{at: s.run.Eng.Now(), cause: c})
+		s.begun.Push(begun{at: s.run.Eng.Now(), cause: c})
 		s.out += b
 		s.me.Post(c)
 	case s.out > 0:
-		s.me.AwaitCompletion(s.begun.items[s.begun.head].cause)
+		s.me.AwaitCompletion(s.begun.Front().cause)
 	case !s.ended && s.left >= 0:
 		s.ended = true
 		s.run.finish()
@@ -409,7 +390,7 @@ func (s *Stream) next() {
 
 // Posted goes on; the batch's own cause waits for its completion.
 func (s *Stream) Posted(c sim.Cause) {
-	s.begun.items[len(s.begun.items)-1].cause = c
+	s.begun.Back().cause = c
 	s.next()
 }
 
@@ -421,7 +402,7 @@ func (s *Stream) Completed(c sim.Cause) {
 
 func (s *Stream) complete(c sim.Cause) {
 	g := s.group
-	b := s.begun.pop()
+	b := s.begun.Pop()
 	if s.left >= 0 && (s.warm > 0 || g.cold == 0) { // a warm stream beside one that never warms goes nowhere
 		s.run.Finished++
 	}

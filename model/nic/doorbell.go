@@ -19,7 +19,7 @@ func (d doorbell) Done(head uint32, c sim.Cause) {
 	n.Doorbells++
 	now := n.eng.Now()
 	if start, _, _ := n.bell.Take(now, n.cfg.Doorbell, c.Op); start > now {
-		n.bells.push(rung{q, head, c})
+		n.bells.Push(rung{q, head, c})
 		n.eng.At(start, n.hBell, 0)
 		return
 	}
@@ -47,7 +47,7 @@ type belled struct{ *NIC }
 
 // Handle takes the oldest doorbell.
 func (b belled) Handle(uint32) {
-	r := b.bells.pop()
+	r := b.bells.Pop()
 	r.qp.ringUp(r.head, r.cause)
 }
 
@@ -69,26 +69,6 @@ func (q *QP) ringUp(head uint32, c sim.Cause) {
 	}
 	q.rung = head
 	n.eng.After(n.cfg.Sched.Draw(n.rng), n.hSched, uint32(q.id))
-}
-
-// fifo is a queue of doorbells that reuses its memory.
-type fifo struct {
-	items []rung
-	head  int
-}
-
-func (f *fifo) push(r rung) {
-	if f.head > 64 && 2*f.head > len(f.items) {
-		f.items = f.items[:copy(f.items, f.items[f.head:])]
-		f.head = 0
-	}
-	f.items = append(f.items, r)
-}
-
-func (f *fifo) pop() rung {
-	r := f.items[f.head]
-	f.head++
-	return r
 }
 
 type blueFlame struct{ *QP }

@@ -135,7 +135,7 @@ type NIC struct {
 
 	engine   sim.Server // per-message work of both directions
 	bell     sim.Server // per-doorbell work
-	bells    fifo
+	bells    sim.FIFO[rung]
 	qps      []*QP
 	msgs     []message
 	msgFree  uint32

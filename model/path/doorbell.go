@@ -41,8 +41,8 @@ type queue struct {
 
 	holder sim.Op
 	locked bool
-	lock   fifo[*poster] // waiting for the lock
-	turn   uint32        // next ticket that may publish
+	lock   sim.FIFO[*poster] // waiting for the lock
+	turn   uint32            // next ticket that may publish
 	ticket uint32
 	turns  []*poster // waiting for their turn
 	since  int       // WQEs since the last ring
@@ -51,8 +51,8 @@ type queue struct {
 		upto  uint32
 		cause sim.Cause
 	}
-	room    fifo[*poster] // waiting for a slot
-	granted int           // slots kept for those that have waited
+	room    sim.FIFO[*poster] // waiting for a slot
+	granted int               // slots kept for those that have waited
 }
 
 // NewDoorbell sets the path up on node towards peer. Each queue in queues of
@@ -141,7 +141,7 @@ type poster struct {
 	queue   *queue // of the present post
 	land    sim.Sink
 	ticket  uint32
-	due     fifo[batch] // not awaited
+	due     sim.FIFO[batch] // not awaited
 	doing   purpose
 	granted int // slots kept for it since it waited
 	gate    *gate
@@ -219,7 +219,7 @@ func (t *poster) shared(s *Step) bool {
 		t.times(s, cfg.Atomic)
 	case DoLock:
 		if q.locked {
-			q.lock.push(t)
+			q.lock.Push(t)
 			t.state = parked
 			return false
 		}
@@ -227,8 +227,8 @@ func (t *poster) shared(s *Step) bool {
 		t.times(s, cfg.Atomic)
 	case DoUnlock:
 		q.locked = false
-		if q.lock.len() > 0 {
-			next := q.lock.pop()
+		if q.lock.Len() > 0 {
+			next := q.lock.Pop()
 			q.locked = true
 			next.waited(stage.GPUReserve, t.c.Op)
 			q.holder = next.c.Op
@@ -411,7 +411,7 @@ func (t *poster) fill() {
 	}
 	if t.filled == p.batch {
 		t.filled = 0
-		t.due.push(batch{q, t.last()})
+		t.due.Push(batch{q, t.last()})
 	}
 }
 
@@ -438,17 +438,17 @@ func (t *poster) put(w nic.WQE) {
 func (q *queue) Done(completed uint32, c sim.Cause) {
 	for i := 0; i < len(q.polls); {
 		t := q.polls[i]
-		if int32(completed-t.due.front().upto) < 0 {
+		if int32(completed-t.due.Front().upto) < 0 {
 			i++
 			continue
 		}
 		q.polls = append(q.polls[:i], q.polls[i+1:]...)
-		t.due.pop()
+		t.due.Pop()
 		t.found(c)
 	}
 	q.last.upto, q.last.cause = completed, c
-	for q.room.len() > 0 && q.hasRoom((*q.room.front()).wqes()) {
-		t := q.room.pop()
+	for q.room.Len() > 0 && q.hasRoom((*q.room.Front()).wqes()) {
+		t := q.room.Pop()
 		t.granted = t.wqes()
 		q.granted += t.granted
 		t.waited(stage.GPUReserve, c.Op)
@@ -458,7 +458,7 @@ func (q *queue) Done(completed uint32, c sim.Cause) {
 
 // AwaitCompletion polls the CQ for the oldest batch, by the library's routine.
 func (t *poster) AwaitCompletion(c sim.Cause) {
-	b := t.due.front()
+	b := t.due.Front()
 	if p := t.path; p.insist != nil && int32(b.upto-b.queue.rung) > 0 {
 		t.queue, t.end, t.doing = b.queue, b.upto, insisting
 		t.start(c, p.insist)
@@ -468,7 +468,7 @@ func (t *poster) AwaitCompletion(c sim.Cause) {
 }
 
 func (t *poster) await(c sim.Cause) {
-	b := t.due.front()
+	b := t.due.Front()
 	if w := t.path.waits; w != nil && !t.plain {
 		t.doing = quieting
 		t.start(c, w[b.queue.index])
@@ -506,14 +506,14 @@ func (t *poster) found(c sim.Cause) {
 // Retire takes the oldest batch off if its CQE is visible; own's operation has
 // waited for it until now.
 func (t *poster) Retire(own sim.Cause) (sim.Cause, bool) {
-	if t.due.len() == 0 {
+	if t.due.Len() == 0 {
 		return own, false
 	}
-	q := t.due.front().queue
-	if int32(q.qp.Completed()-t.due.front().upto) < 0 {
+	q := t.due.Front().queue
+	if int32(q.qp.Completed()-t.due.Front().upto) < 0 {
 		return own, false
 	}
-	if upto := t.due.pop().upto; q.last.upto == upto {
+	if upto := t.due.Pop().upto; q.last.upto == upto {
 		own = join(t.env.Rec, own, q.last.cause, t.kinds[stage.GPUPoll], t.env.Eng.Now())
 	}
 	return t.caughtUp(own), true

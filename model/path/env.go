@@ -85,30 +85,3 @@ func join(rec *sim.Recorder, own, other sim.Cause, k sim.Kind, now sim.Time) sim
 	}
 	return rec.Later(own, other)
 }
-
-// fifo is a queue that reuses its memory.
-type fifo[T any] struct {
-	items []T
-	head  int
-}
-
-func (f *fifo[T]) push(x T) {
-	if f.head > 64 && f.head*2 > len(f.items) {
-		f.items = f.items[:copy(f.items, f.items[f.head:])]
-		f.head = 0
-	}
-	f.items = append(f.items, x)
-}
-
-func (f *fifo[T]) len() int { return len(f.items) - f.head }
-
-func (f *fifo[T]) front() *T { return &f.items[f.head] }
-
-func (f *fifo[T]) pop() T {
-	x := f.items[f.head]
-	f.head++
-	if f.head == len(f.items) {
-		f.items, f.head = f.items[:0], 0
-	}
-	return x
-}

@@ -15,13 +15,13 @@ type gate struct {
 	node  *Node
 	h     sim.HandlerID
 	lanes map[*gpu.SM]*lane
-	turns fifo[*lane]
+	turns sim.FIFO[*lane]
 	timed bool
 	after sim.Time // the next doorbell may leave
 }
 
 // lane is the held accesses of one SM, in order.
-type lane struct{ held fifo[access] }
+type lane struct{ held sim.FIFO[access] }
 
 type access struct {
 	t     *poster
@@ -58,20 +58,20 @@ func (g *gate) pass(t *poster, rings int) bool {
 		return true
 	}
 	l := t.lane
-	if l.held.len() == 0 {
-		if rings == 0 || g.turns.len() == 0 && g.stall() <= 0 {
+	if l.held.Len() == 0 {
+		if rings == 0 || g.turns.Len() == 0 && g.stall() <= 0 {
 			return true
 		}
-		g.turns.push(l)
+		g.turns.Push(l)
 	}
-	l.held.push(access{t, rings})
+	l.held.Push(access{t, rings})
 	t.state = parked
 	g.wait()
 	return false
 }
 
 func (g *gate) wait() {
-	if !g.timed && g.turns.len() > 0 {
+	if !g.timed && g.turns.Len() > 0 {
 		g.timed = true
 		g.env.Eng.After(max(0, g.stall()), g.h, 0)
 	}
@@ -87,15 +87,15 @@ func (o opening) Handle(uint32) {
 		g.wait()
 		return
 	}
-	l := g.turns.pop()
-	a := l.held.pop()
+	l := g.turns.Pop()
+	a := l.held.Pop()
 	g.after = g.env.Eng.Now().Add(sim.Duration(a.rings) * g.node.NIC.DoorbellTime())
 	g.let(a.t)
-	for l.held.len() > 0 && l.held.front().rings == 0 {
-		g.let(l.held.pop().t)
+	for l.held.Len() > 0 && l.held.Front().rings == 0 {
+		g.let(l.held.Pop().t)
 	}
-	if l.held.len() > 0 {
-		g.turns.push(l)
+	if l.held.Len() > 0 {
+		g.turns.Push(l)
 	}
 	g.wait()
 }

@@ -26,13 +26,13 @@ func (t *poster) room(n int) bool {
 		t.granted = 0
 		return true
 	}
-	if q.room.len() == 0 && q.hasRoom(n) {
+	if q.room.Len() == 0 && q.hasRoom(n) {
 		return true
 	}
 	if d := &t.path.cfg; d.Library == LibDeepEP || d.Library == LibDOCA && !d.SlotCheck {
 		t.env.find(t.node, stage.RingOverflow, stage.Possible, q.qp.ID(), "a thread took a slot of a full send queue: the stack does not look whether it is free; times are as if it had waited")
 	}
-	q.room.push(t)
+	q.room.Push(t)
 	t.state = parked
 	return false
 }
@@ -121,7 +121,7 @@ func (t *poster) tell(s *Step) {
 // pollCQ waits for the CQE of the oldest batch as a step of the completion
 // routine.
 func (t *poster) pollCQ(s *Step) {
-	b := *t.due.front()
+	b := *t.due.Front()
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(t.c)
 	if t.path.cfg.Queues == pcie.Host {

@@ -34,13 +34,13 @@ type ring struct {
 	index    int // among the worker's rings
 	enqueued uint32
 	taken    uint32 // descriptors that the worker has read
-	visible  fifo[descriptor]
-	requests fifo[request]
+	visible  sim.FIFO[descriptor]
+	requests sim.FIFO[request]
 	done     uint32 // progress counter as the GPU may see it
 	last     sim.Cause
 	polls    []*producer
-	room     fifo[*producer] // waiting for a slot
-	granted  int             // slots promised to threads that waited
+	room     sim.FIFO[*producer] // waiting for a slot
+	granted  int                 // slots promised to threads that waited
 }
 
 // descriptor is a request as the worker sees it.
@@ -112,7 +112,7 @@ type producer struct {
 	path    *ProxyPath
 	ring    *ring
 	land    sim.Sink
-	due     fifo[uint32]
+	due     sim.FIFO[uint32]
 	post    []Step
 	plain   bool // its messages have no signal
 	doing   purpose
@@ -197,8 +197,8 @@ func (t *producer) shared(s *Step) bool {
 	case doSend:
 		if full := r.free() <= 0; full && p.cfg.NoSlotCheck && !t.granted {
 			t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
-		} else if !t.granted && (r.room.len() > 0 || full) {
-			r.room.push(t)
+		} else if !t.granted && (r.room.Len() > 0 || full) {
+			r.room.Push(t)
 			if p.cfg.CompletionIn == pcie.Host {
 				t.host.next = running
 				t.pollHost(stage.GPUReserve, false)
@@ -218,7 +218,7 @@ func (t *producer) shared(s *Step) bool {
 			return true
 		}
 		if t.pc == len(t.prog)-1 {
-			t.due.push(r.enqueued)
+			t.due.Push(r.enqueued)
 		}
 		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
 	}
@@ -234,12 +234,12 @@ func (a arrival) Done(quiet uint32, c sim.Cause) {
 	if quiet != 0 {
 		d.quiet = a.producer
 	}
-	if r.visible.len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
-		*r.visible.front() = d
+	if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
+		*r.visible.Front() = d
 		a.env.find(a.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
 		return
 	}
-	r.visible.push(d)
+	r.visible.Push(d)
 	r.worker.notice(r.index)
 }
 
@@ -248,7 +248,7 @@ type asked struct{ *producer }
 // Done is a quiet request visible to the worker.
 func (q asked) Done(upto uint32, c sim.Cause) {
 	r := q.ring
-	r.requests.push(request{upto, c, q.producer})
+	r.requests.Push(request{upto, c, q.producer})
 	r.worker.notice(r.index)
 }
 
@@ -300,8 +300,8 @@ func (t *producer) ended() bool {
 
 // answered has the worker's answer to a quiet in host memory.
 func (t *producer) answered(c sim.Cause) {
-	for t.due.len() > 0 {
-		t.due.pop()
+	for t.due.Len() > 0 {
+		t.due.Pop()
 	}
 	if t.answer.came = true; t.state == pollingHost {
 		t.hostArrived(c)
@@ -321,10 +321,10 @@ func (t *producer) found(c sim.Cause) {
 // Retire takes the oldest batch off if the counter shows it; own's operation
 // has waited for it until now.
 func (t *producer) Retire(own sim.Cause) (sim.Cause, bool) {
-	if t.due.len() == 0 || int32(t.ring.done-*t.due.front()) < 0 {
+	if t.due.Len() == 0 || int32(t.ring.done-*t.due.Front()) < 0 {
 		return own, false
 	}
-	if t.due.pop() == t.ring.done {
+	if t.due.Pop() == t.ring.done {
 		own = join(t.env.Rec, own, t.ring.last, t.kinds[stage.GPUPoll], t.env.Eng.Now())
 	}
 	return t.caughtUp(own), true
@@ -335,16 +335,16 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 	r.done, r.last = done, c
 	for i := 0; i < len(r.polls); {
 		t := r.polls[i]
-		if int32(done-*t.due.front()) < 0 {
+		if int32(done-*t.due.Front()) < 0 {
 			i++
 			continue
 		}
 		r.polls = append(r.polls[:i], r.polls[i+1:]...)
-		t.due.pop()
+		t.due.Pop()
 		t.found(c)
 	}
-	for r.room.len() > 0 && r.free() > 0 {
-		t := r.room.pop()
+	for r.room.Len() > 0 && r.free() > 0 {
+		t := r.room.Pop()
 		t.granted = true
 		r.granted++
 		if t.state == pollingHost {

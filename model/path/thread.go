@@ -32,7 +32,7 @@ type thread struct {
 	acquires bool
 	fences   bool     // a full fence at system scope ends the wait for a message
 	begin    sim.Time // of polling
-	inbox    fifo[sim.Cause]
+	inbox    sim.FIFO[sim.Cause]
 	waitData bool
 
 	host struct { // polling a word in host memory
@@ -267,8 +267,8 @@ func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 func (t *thread) AwaitData(c sim.Cause) {
 	t.c = c
 	t.begin = t.env.Eng.Now()
-	if t.inbox.len() > 0 {
-		t.look(stage.GPUObserve, t.inbox.pop(), seenData)
+	if t.inbox.Len() > 0 {
+		t.look(stage.GPUObserve, t.inbox.Pop(), seenData)
 		return
 	}
 	t.waitData = true
@@ -279,7 +279,7 @@ func (t *thread) AwaitData(c sim.Cause) {
 func (l landing) Done(_ uint32, c sim.Cause) {
 	t := l.thread
 	if !t.waitData {
-		t.inbox.push(c)
+		t.inbox.Push(c)
 		return
 	}
 	t.waitData = false

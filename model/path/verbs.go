@@ -98,11 +98,11 @@ type verbsThread struct {
 	blue   bool
 	busy   sim.Duration
 
-	cqes   fifo[completion]
+	cqes   sim.FIFO[completion]
 	reaped uint32
 	asked  uint32 // WQEs that a CQE will retire
-	due    fifo[uint32]
-	inbox  fifo[sim.Cause]
+	due    sim.FIFO[uint32]
+	inbox  sim.FIFO[sim.Cause]
 }
 
 type verbsState uint8
@@ -302,7 +302,7 @@ func (t *verbsThread) enqueue(at sim.Time) {
 		}
 	}
 	t.blue = x.BlueFlame && x.Front.Ops == 0 && n == 1 && e.Size() <= p.env.BlueFlame
-	t.due.push(t.qp.Head())
+	t.due.Push(t.qp.Head())
 	p.env.Eng.At(at, t.h, 0)
 }
 
@@ -347,15 +347,15 @@ type verbsCQE struct{ *verbsThread }
 func (q verbsCQE) Done(upto uint32, c sim.Cause) {
 	t := q.verbsThread
 	now := t.path.env.Eng.Now()
-	if p := t.path; p.cfg.CQDepth > 0 && t.cqes.len() == p.cfg.CQDepth {
+	if p := t.path; p.cfg.CQDepth > 0 && t.cqes.Len() == p.cfg.CQDepth {
 		p.env.find(p.node, stage.CQOverflow, stage.Occurred, t.qp.ID(), "a CQE came to a CQ that was full of ones that the thread had not polled")
 		t.qp.Fail("CQ overrun")
 		return
 	}
-	t.cqes.push(completion{upto, c, now})
+	t.cqes.Push(completion{upto, c, now})
 	switch t.state {
 	case verbsPolling:
-		if int32(upto-*t.due.front()) >= 0 {
+		if int32(upto-*t.due.Front()) >= 0 {
 			t.reap(now)
 		}
 	case verbsRoom:
@@ -371,8 +371,8 @@ func (q verbsCQE) Done(upto uint32, c sim.Cause) {
 func (t *verbsThread) drain(at sim.Time) sim.Time {
 	cfg := t.core.Config()
 	var d sim.Duration
-	for n := 0; t.cqes.len() > 0; n++ {
-		e := t.cqes.pop()
+	for n := 0; t.cqes.Len() > 0; n++ {
+		e := t.cqes.Pop()
 		t.reaped = e.upto
 		line := cfg.Miss
 		if n%t.path.cfg.CQBatch > 0 {
@@ -393,23 +393,23 @@ func (t *verbsThread) reap(now sim.Time) {
 	}
 	rec, k := t.path.env.Rec, t.path.kinds
 	if x := &t.path.cfg; x.Front.Ops > 0 {
-		e := t.cqes.pop()
+		e := t.cqes.Pop()
 		t.reaped = e.upto
 		t.c = join(rec, t.c, e.cause, k[stage.GPUPoll], now)
 		at = t.wait(now, stage.GPUPoll, t.path.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8))
 		at = t.pass(at, stage.GPULaunch, t.core.Draw(x.Front.Launch))
-		t.due.pop()
+		t.due.Pop()
 		t.state = verbsReaped
 		t.path.env.Eng.At(at, t.h, 0)
 		return
 	}
-	t.c = join(rec, t.c, t.cqes.front().cause, k[stage.CPUPoll], now)
+	t.c = join(rec, t.c, t.cqes.Front().cause, k[stage.CPUPoll], now)
 	t.c = rec.Span(t.c, k[stage.CPUWait], at, at, 0)
 	at = t.drain(at)
 	if x := &t.path.cfg; !x.Stream {
 		at = t.spend(at, stage.CPUPoll, t.times(t.path.batch, x.Release))
 	}
-	t.due.pop()
+	t.due.Pop()
 	t.state = verbsReaped
 	t.path.env.Eng.At(at, t.h, 0)
 }
@@ -425,9 +425,9 @@ func (t *verbsThread) AwaitCompletion(c sim.Cause) {
 	t.c = c
 	now := t.path.env.Eng.Now()
 	t.begin = now
-	front := *t.due.front()
-	for i := t.cqes.head; i < len(t.cqes.items); i++ {
-		if int32(t.cqes.items[i].upto-front) >= 0 {
+	front := *t.due.Front()
+	for i := range t.cqes.Len() {
+		if int32(t.cqes.At(i).upto-front) >= 0 {
 			t.reap(now)
 			return
 		}
@@ -443,19 +443,19 @@ func (t *verbsThread) AwaitCompletion(c sim.Cause) {
 
 // Retire takes the oldest batch off if a CQE that was taken covers it.
 func (t *verbsThread) Retire(own sim.Cause) (sim.Cause, bool) {
-	if t.due.len() == 0 {
+	if t.due.Len() == 0 {
 		return own, false
 	}
 	now := t.path.env.Eng.Now()
 	if !t.path.cfg.Stream { // a ping-pong's CQE came before the reply
-		for t.cqes.len() > 0 {
-			t.reaped = t.cqes.pop().upto
+		for t.cqes.Len() > 0 {
+			t.reaped = t.cqes.Pop().upto
 		}
 	}
-	if int32(t.reaped-*t.due.front()) < 0 {
+	if int32(t.reaped-*t.due.Front()) < 0 {
 		return own, false
 	}
-	t.due.pop()
+	t.due.Pop()
 	return t.path.env.Rec.Span(own, t.path.kinds[stage.CPUPoll], now, now, 0), true
 }
 
@@ -464,8 +464,8 @@ func (t *verbsThread) Retire(own sim.Cause) (sim.Cause, bool) {
 func (t *verbsThread) AwaitData(c sim.Cause) {
 	t.c = c
 	t.begin = t.path.env.Eng.Now()
-	if t.inbox.len() > 0 {
-		t.observe(t.inbox.pop())
+	if t.inbox.Len() > 0 {
+		t.observe(t.inbox.Pop())
 		return
 	}
 	t.state = verbsWaiting
@@ -477,7 +477,7 @@ type verbsLanding struct{ *verbsThread }
 func (l verbsLanding) Done(_ uint32, c sim.Cause) {
 	t := l.verbsThread
 	if t.state != verbsWaiting {
-		t.inbox.push(c)
+		t.inbox.Push(c)
 		return
 	}
 	t.observe(c)

@@ -13,8 +13,8 @@ func (t *poster) Waits() string {
 		return "data"
 	case t.state == parked:
 		return fmt.Sprintf("a lock, a turn or a slot of queue %d", q.qp.ID())
-	case t.state == polling && t.due.len() > 0, t.state == pollingHost && t.due.len() > 0:
-		b := t.due.front()
+	case t.state == polling && t.due.Len() > 0, t.state == pollingHost && t.due.Len() > 0:
+		b := t.due.Front()
 		s := fmt.Sprintf("the completion of WQE %d of queue %d", b.upto-1, b.queue.qp.ID())
 		if int32(b.upto-b.queue.qp.Rung()) > 0 {
 			s += ", for which no doorbell came"
@@ -35,8 +35,8 @@ func (t *producer) Waits() string {
 		return fmt.Sprintf("the proxy's answer to a quiet of ring %d", t.ring.index)
 	case t.state == polling, t.state == pollingHost:
 		s := fmt.Sprintf("the proxy's progress in ring %d, which is %d", t.ring.index, t.ring.done)
-		if t.due.len() > 0 {
-			s += fmt.Sprintf(" of %d", *t.due.front())
+		if t.due.Len() > 0 {
+			s += fmt.Sprintf(" of %d", *t.due.Front())
 		}
 		return s
 	}
@@ -52,9 +52,9 @@ func (t *verbsThread) Waits() string {
 		return fmt.Sprintf("a slot of queue %d", t.qp.ID())
 	case verbsPolling:
 		s := fmt.Sprintf("a CQE of queue %d", t.qp.ID())
-		if t.due.len() > 0 {
-			s = fmt.Sprintf("the completion of WQE %d of queue %d", *t.due.front()-1, t.qp.ID())
-			if int32(*t.due.front()-t.qp.Rung()) > 0 {
+		if t.due.Len() > 0 {
+			s = fmt.Sprintf("the completion of WQE %d of queue %d", *t.due.Front()-1, t.qp.ID())
+			if int32(*t.due.Front()-t.qp.Rung()) > 0 {
 				s += ", for which no doorbell came"
 			}
 		}
@@ -68,7 +68,7 @@ func (t *verbsThread) Waits() string {
 func (p *ProxyPath) Unread() []int {
 	var out []int
 	for i, r := range p.rings {
-		if r.visible.len() > 0 || r.requests.len() > 0 {
+		if r.visible.Len() > 0 || r.requests.Len() > 0 {
 			out = append(out, i)
 		}
 	}

@@ -17,9 +17,9 @@ type worker struct {
 	rings []*ring
 	h     sim.HandlerID
 
-	cqes   fifo[completion]
-	chains fifo[chain]
-	drains fifo[drain]
+	cqes   sim.FIFO[completion]
+	chains sim.FIFO[chain]
+	drains sim.FIFO[drain]
 	reaped uint32 // WQEs whose CQE the worker has seen
 
 	pos     int  // what the pass looks at next: a ring, or the CQ behind them
@@ -91,7 +91,7 @@ func (w *worker) idle() {
 // tests is the number of polls of the CQ in a pass that finds nothing there.
 func (w *worker) tests() int {
 	if w.path.cfg.CQTests {
-		return max(1, w.chains.len())
+		return max(1, w.chains.Len())
 	}
 	return 1
 }
@@ -125,12 +125,12 @@ type cqe struct{ *worker }
 
 // Done is a CQE visible in the worker's CQ.
 func (q cqe) Done(upto uint32, c sim.Cause) {
-	if p := q.path; p.cfg.CQDepth > 0 && q.cqes.len() == p.cfg.CQDepth {
+	if p := q.path; p.cfg.CQDepth > 0 && q.cqes.Len() == p.cfg.CQDepth {
 		p.env.find(p.node, stage.CQOverflow, stage.Occurred, q.qp.ID(), "a CQE came to a CQ that was full of ones that the proxy had not polled")
 		q.qp.Fail("CQ overrun")
 		return
 	}
-	q.cqes.push(completion{upto, c, q.path.env.Eng.Now()})
+	q.cqes.Push(completion{upto, c, q.path.env.Eng.Now()})
 	if q.state == workerHolding {
 		q.held()
 		return
@@ -185,7 +185,7 @@ func (a act) Handle(uint32) {
 		}
 		if p.cfg.Pop {
 			for _, r := range w.rings {
-				if n := int(r.taken - r.done); n > 0 && (n >= p.cfg.PublishEvery || r.visible.len() == 0) {
+				if n := int(r.taken - r.done); n > 0 && (n >= p.cfg.PublishEvery || r.visible.Len() == 0) {
 					r.Done(r.taken, w.cause)
 				}
 			}
@@ -244,11 +244,11 @@ func (w *worker) look() {
 	}
 	for range len(w.rings) + 2 {
 		if w.pos == len(w.rings) {
-			if w.cqes.len() > 0 && (w.polled == 0 || !x.CQOnce) {
+			if w.cqes.Len() > 0 && (w.polled == 0 || !x.CQOnce) {
 				w.reap(t)
 				return
 			}
-			if w.drains.len() > 0 && int32(w.reaped-w.drains.front().upto) >= 0 {
+			if w.drains.Len() > 0 && int32(w.reaped-w.drains.Front().upto) >= 0 {
 				w.finish(t)
 				return
 			}
@@ -268,9 +268,9 @@ func (w *worker) look() {
 			continue
 		}
 		r := w.rings[w.pos]
-		for r.requests.len() > 0 && int32(r.taken-r.requests.front().upto) >= 0 {
-			q := r.requests.pop()
-			w.drains.push(drain{upto: w.qp.Head(), cause: q.cause, from: q.from})
+		for r.requests.Len() > 0 && int32(r.taken-r.requests.Front().upto) >= 0 {
+			q := r.requests.Pop()
+			w.drains.Push(drain{upto: w.qp.Head(), cause: q.cause, from: q.from})
 		}
 		w.stuck = w.full(r)
 		if w.serves(r) {
@@ -295,17 +295,17 @@ func (w *worker) free() int { return w.qp.Free() - int(w.qp.Completed()-w.reaped
 
 // full reports whether the ring's next message waits for room in the send queue.
 func (w *worker) full(r *ring) bool {
-	return r.visible.len() > 0 && r.visible.front().quiet == nil && w.free() < w.path.perMessage()
+	return r.visible.Len() > 0 && r.visible.Front().quiet == nil && w.free() < w.path.perMessage()
 }
 
 // serves reports whether the ring has something that the worker takes now. A
 // drain for a request keeps it from serving.
 func (w *worker) serves(r *ring) bool {
 	x := &w.path.cfg
-	if r.visible.len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.len() > 0 {
+	if r.visible.Len() == 0 || w.taken >= x.Burst || x.Quiet == QuietRequest && w.drains.Len() > 0 {
 		return false
 	}
-	return r.visible.front().quiet != nil || w.free() >= w.path.perMessage()
+	return r.visible.Front().quiet != nil || w.free() >= w.path.perMessage()
 }
 
 func (w *worker) times(n int, d sim.Delay) sim.Duration {
@@ -353,7 +353,7 @@ func (w *worker) woken(c sim.Cause, at sim.Time) sim.Cause {
 func (w *worker) serve(r *ring, t sim.Time) {
 	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
 	x := &p.cfg
-	if r.visible.front().quiet != nil {
+	if r.visible.Front().quiet != nil {
 		w.quiet(r, t)
 		return
 	}
@@ -363,7 +363,7 @@ func (w *worker) serve(r *ring, t sim.Time) {
 	last := w.pos
 	before := w.taken // of this ring in this pass
 	for i := w.pos; i < len(w.rings) && n < room; i++ {
-		if v := &w.rings[i].visible; v.len() > 0 && v.front().quiet != nil {
+		if v := &w.rings[i].visible; v.Len() > 0 && v.Front().quiet != nil {
 			break // it is read in its own turn, which a chain must not pass
 		}
 		k := w.ahead(w.rings[i], min(room-n, x.Burst-before))
@@ -388,7 +388,7 @@ func (w *worker) serve(r *ring, t sim.Time) {
 	w.apart = false
 	if perMessage == 2 {
 		if x.SignalApart {
-			w.apart = !r.visible.front().plain
+			w.apart = !r.visible.Front().plain
 		} else {
 			calls += w.signals(n)
 		}
@@ -407,7 +407,7 @@ func (w *worker) serve(r *ring, t sim.Time) {
 		k := w.ahead(r, min(left, x.Burst-w.taken))
 		left -= k
 		for i := range k {
-			d := r.visible.pop()
+			d := r.visible.Pop()
 			kind := p.kinds[stage.CPUDequeue]
 			kind.Wait = uint8(stage.CPUWait)
 			c := rec.Span(w.woken(d.cause, d.at), kind, t0, t1, w.last)
@@ -435,12 +435,12 @@ func (w *worker) serve(r *ring, t sim.Time) {
 
 // ahead is the number of messages at the ring's front, up to n.
 func (w *worker) ahead(r *ring, n int) int {
-	n = min(n, r.visible.len())
+	n = min(n, r.visible.Len())
 	if w.path.cfg.Quiet != QuietEntry {
 		return max(0, n)
 	}
 	for i := range n {
-		if r.visible.items[r.visible.head+i].quiet != nil {
+		if r.visible.At(i).quiet != nil {
 			return i
 		}
 	}
@@ -451,12 +451,12 @@ func (w *worker) ahead(r *ring, n int) int {
 func (w *worker) signals(n int) int {
 	sum := 0
 	for _, r := range w.rings[w.pos:] {
-		for i := range min(n, r.visible.len()) {
-			if !r.visible.items[r.visible.head+i].plain {
+		for i := range min(n, r.visible.Len()) {
+			if !r.visible.At(i).plain {
 				sum++
 			}
 		}
-		if n -= r.visible.len(); n <= 0 {
+		if n -= r.visible.Len(); n <= 0 {
 			break
 		}
 	}
@@ -485,7 +485,7 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 		w.qp.Post(e)
 		w.head = w.qp.Head()
 		if e.Signaled {
-			w.chains.push(chain{upto: w.head})
+			w.chains.Push(chain{upto: w.head})
 		}
 		w.qp.Post(sig)
 	} else {
@@ -493,19 +493,19 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 		w.qp.Post(e)
 	}
 	if signaled {
-		w.chains.push(chain{upto: w.qp.Head(), ring: r, count: r.taken})
+		w.chains.Push(chain{upto: w.qp.Head(), ring: r, count: r.taken})
 	}
 }
 
 // held takes the next CQE, if there is one, while a signal waits for its
 // write's: the worker polls the CQ and does nothing else.
 func (w *worker) held() {
-	if w.cqes.len() == 0 {
+	if w.cqes.Len() == 0 {
 		return
 	}
 	p, cfg := w.path, w.core.Config()
-	e := w.cqes.pop()
-	ch := w.chains.pop()
+	e := w.cqes.Pop()
+	ch := w.chains.Pop()
 	w.reaped = e.upto
 	t0, t1 := w.run(p.env.Eng.Now().Add(w.core.Within(cfg.PollEmpty.Mean())), w.core.Draw(cfg.Miss)+w.core.Draw(cfg.PollCQE))
 	k := p.kinds[stage.CPUPoll]
@@ -545,7 +545,7 @@ func (w *worker) signal(t sim.Time) {
 // quiet reads a quiet entry: what was posted so far must complete.
 func (w *worker) quiet(r *ring, t sim.Time) {
 	p, cfg := w.path, w.core.Config()
-	d := r.visible.pop()
+	d := r.visible.Pop()
 	r.taken++
 	w.taken++
 	t0, t1 := w.run(t, w.core.Draw(cfg.Miss)+w.core.Draw(cfg.Dequeue)+w.core.Draw(cfg.Publish))
@@ -558,7 +558,7 @@ func (w *worker) quiet(r *ring, t sim.Time) {
 	} else {
 		q.ring, q.count = r, r.taken
 	}
-	w.drains.push(q)
+	w.drains.Push(q)
 	w.last = c.Op
 	w.state = workerReaping
 	p.env.Eng.At(t1, w.h, 0)
@@ -567,7 +567,7 @@ func (w *worker) quiet(r *ring, t sim.Time) {
 // finish answers the oldest quiet.
 func (w *worker) finish(t sim.Time) {
 	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
-	d := w.drains.pop()
+	d := w.drains.Pop()
 	t0, t1 := w.run(t, w.times(p.cfg.DrainPolls, cfg.PollEmpty)+w.core.Draw(cfg.Publish))
 	c := join(rec, d.cause, w.cause, p.kinds[stage.CPUPoll], p.env.Eng.Now())
 	k := p.kinds[stage.CPUPublish]
@@ -583,8 +583,8 @@ func (w *worker) finish(t sim.Time) {
 func (w *worker) reap(t sim.Time) {
 	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
 	x := &p.cfg
-	e := w.cqes.pop()
-	ch := w.chains.pop()
+	e := w.cqes.Pop()
+	ch := w.chains.Pop()
 	line := cfg.Miss
 	if w.polled%x.CQBatch > 0 {
 		line = cfg.Stream // one poll returns several: the prefetcher is ahead
