@@ -143,6 +143,7 @@ var modelFields = []Field{
 	{Key: "path.transport", Kind: Enum, Enum: []string{"rc", "dc"}, Default: "rc", Text: "reliable connections, or dynamically connected initiators", Used: "model/path"},
 	{Key: "path.address_vector", Kind: Bytes, Default: "48B", Min: "16B", Max: "48B", Text: "what names the peer in a WQE over DC; 16B in its compact form", Used: "model/nic"},
 	{Key: "path.notify", Kind: Enum, Enum: []string{"data", "signal-write", "signal-atomic", "immediate"}, Default: "data", Text: "how the messages of a round trip tell their receiver: the data word itself, a second write, a fetch-add by the NIC, an immediate", Used: "model/path"},
+	{Key: "path.notify_in", Kind: Enum, Enum: []string{"auto", "gpu", "host"}, Default: "auto", Text: "where the word lives that a receiver polls, of the data or of a signal; auto: where the path's payloads land", Used: "model/path"},
 	{Key: "path.posting", Kind: Enum, Enum: []string{"single", "lock", "handoff", "cooperative"}, Default: "single", Text: "how threads share a send queue", Used: "model/path"},
 	{Key: "path.signal", Kind: Enum, Enum: []string{"write", "atomic"}, Default: "write", Text: "how put-signal signals: a second write or a fetch-add by the NIC", Used: "model/path"},
 	{Key: "path.reply_after_completion", Kind: Bool, Default: "false", Text: "a thread waits for its own completion before it looks for a reply", Used: "model/path"},

@@ -200,6 +200,9 @@ func TestFlagBeforeData(t *testing.T) {
 		{data, "mini-gda", "{kind: put, bytes: 256B", false}, // one TLP
 		{data, "mini-gda", "{kind: put, bytes: 257B", true},
 		{data, "{name: i, stack: verbs-cpu, set: {notify: immediate}}", "{kind: ping-pong, bytes: 4KiB", false},
+		{"", "{name: a, stack: mini-gda, set: {notify_in: host}}", "{kind: put-signal, bytes: 1KiB", true},                 // nothing orders two memories
+		{"", "{name: a, stack: mini-gda, set: {notify_in: host, signal: atomic}}", "{kind: put-signal, bytes: 1KiB", true}, // nor does a read of one of them
+		{"", "{name: a, stack: mini-gda, set: {notify_in: host}}", "{kind: put, bytes: 8B", false},                         // the data is the word
 	} {
 		p := paths(t, scene{hardware: "gpu.warp: 32\n" + tt.hardware, paths: []string{tt.path}, workload: tt.workload + ", iterations: 3, warmup: 1}"})[0]
 		got := false

@@ -24,6 +24,16 @@ func (r *runner) flagged(p *plan, find *findings) {
 	data := pcie.TLP{Kind: pcie.PostedWrite, Requester: pcie.NIC, Relaxed: relaxed(c)}
 	flag := pcie.TLP{Kind: pcie.PostedWrite, Requester: pcie.NIC, Relaxed: relaxedFlag(c)}
 	what := "a flag written with relaxed ordering may pass the data written before it"
+	if s := p.msg.Signal; (s == path.SignalWrite || s == path.SignalAtomic) && p.msg.Word != p.msg.Lands {
+		// Posted writes keep their order on one link; behind the fork to two
+		// memories nothing orders them.
+		find.add(0, stage.Hazard{
+			Finding: stage.FlagBeforeData, Grade: stage.Possible, Node: 1, Queue: -1, Index: -1,
+			Cause: "the flag and the data before it go to different memories, which nothing orders",
+			Avoid: "the flag in the memory of the data (notify_in)",
+		})
+		return
+	}
 	switch p.msg.Signal {
 	case path.SignalNone:
 		// The data tells of itself: its last word, which is in the last TLP.

@@ -3,6 +3,7 @@ package testbed
 import (
 	"fmt"
 
+	"gdisim/model/path"
 	"gdisim/model/pcie"
 	"gdisim/scenarios"
 )
@@ -16,9 +17,9 @@ func (r *runner) reachable(p *plan, payload pcie.Unit) error {
 		inline = inline && p.msg.Bytes <= p.prox.ValueBytes
 	}
 	staged := p.cpu && p.verbs.Copies
-	inGPU := payload == pcie.GPU && !staged
+	inGPU := payload == pcie.GPU && !staged || p.msg.Word == pcie.GPU
 	rings := !p.proxy && !p.cpu
-	reads := inGPU && !inline || rings && p.doorbell.Queues == pcie.GPU
+	reads := payload == pcie.GPU && !staged && !inline || rings && p.doorbell.Queues == pcie.GPU
 	if err := peers(c, reads, inGPU || rings); err != nil {
 		return err
 	}
@@ -29,6 +30,32 @@ func (r *runner) reachable(p *plan, payload pcie.Unit) error {
 		return fmt.Errorf("workload.registration: %s with a payload in GPU memory, which is pinned (want pool, or payload_in host)", word)
 	}
 	return nil
+}
+
+// lands returns the memory that the path's payloads go to at the peer.
+func (p *plan) lands() pcie.Unit {
+	switch {
+	case p.cpu:
+		return p.verbs.Payload
+	case p.proxy:
+		return pcie.GPU
+	}
+	return p.doorbell.Payload
+}
+
+// place says where messages land. The word that a receiver polls is theirs unless
+// a signal tells of them.
+func (r *runner) place(p *plan) {
+	p.msg.Lands, p.msg.Word = p.lands(), p.lands()
+	switch r.cfg.Enum("path.notify_in") {
+	case "gpu":
+		p.msg.Word = pcie.GPU
+	case "host":
+		p.msg.Word = pcie.Host
+	}
+	if p.msg.Signal == path.SignalNone && p.notify == path.SignalNone && !p.msg.Get && p.kind != "stream" {
+		p.msg.Lands = p.msg.Word
+	}
 }
 
 // peers refuses peer traffic between GPU and NIC that the platform's root

@@ -203,6 +203,7 @@ func (r *runner) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.place(p)
 	if err := r.reachable(p, payload); err != nil {
 		return nil, err
 	}

@@ -168,7 +168,7 @@ type batch struct {
 func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *poster {
 	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
-	t.acquires, t.fences = p.cfg.Acquires(), p.cfg.SystemWait
+	t.acquires, t.fences, t.looksIn = p.cfg.Acquires(), p.cfg.SystemWait, p.msg.Word
 	if p.ringer == nil {
 		t.gate = p.node.doorbells(p.env)
 		t.lane = t.gate.lane(sm)
@@ -202,7 +202,7 @@ func (t *poster) Post(c sim.Cause) {
 
 // Background lets the thread post plain puts, whatever the path's messages are.
 func (t *poster) Background() {
-	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes}, t.path.load, true
+	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes, Lands: t.path.cfg.Payload}, t.path.load, true
 }
 
 func (t *poster) shared(s *Step) bool {
@@ -384,12 +384,12 @@ func (t *poster) fill() {
 		visible = t.t.Add(t.sm.Draw(t.sm.Config().Build) + t.sm.Draw(t.sm.Config().StoreVisible))
 		p.env.find(p.node, stage.StaleDescriptor, stage.Possible, q.qp.ID(), "a fault let a doorbell leave before its WQE was stored")
 	}
-	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Local: p.cfg.Payload, Remote: p.cfg.Payload, Visible: visible, Cause: t.c}
+	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Local: p.cfg.Payload, Remote: m.Lands, Visible: visible, Cause: t.c}
 	if m.Get {
 		w.Opcode = nic.RDMARead
 	}
 	sig := w
-	sig.Inline, sig.Bytes, sig.Flag = true, 8, true
+	sig.Inline, sig.Bytes, sig.Flag, sig.Remote = true, 8, true, m.Word
 	if m.Signal == SignalAtomic {
 		sig.Opcode, sig.Inline = nic.FetchAdd, false
 	}

@@ -137,7 +137,7 @@ const (
 func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
 	t := &producer{path: p, ring: p.rings[ring], post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
-	t.acquires = p.cfg.Handoff != HandoffSingleProducer
+	t.acquires, t.looksIn = p.cfg.Handoff != HandoffSingleProducer, p.msg.Word
 	return t
 }
 

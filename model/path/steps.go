@@ -147,6 +147,10 @@ type Message struct {
 	Bytes  int64
 	Get    bool
 	Signal Signal
+	// Lands is the memory at the peer that it is written to or, a get, read from; Word
+	// that of the word which its receiver polls, of the data or of the signal. Both
+	// are GPU or Host.
+	Lands, Word pcie.Unit
 	// Fresh: the payload is a new word each time, as where the receiver polls it: a
 	// thread whose NIC reads it from memory stores it there first.
 	Fresh bool

@@ -34,6 +34,7 @@ type thread struct {
 	begin    sim.Time // of polling
 	inbox    sim.FIFO[sim.Cause]
 	waitData bool
+	looksIn  pcie.Unit // where the word lies that the thread polls for a message
 
 	host struct { // polling a word in host memory
 		there bool // it held what is waited for from the start
@@ -249,7 +250,14 @@ func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 		t.env.Eng.At(end, t.h, 0)
 		return
 	}
-	end := t.sm.Seen(t.begin, now)
+	end := t.sm.Seen(t.begin, now).Add(t.settleLook(next))
+	t.c = t.env.Rec.Span(t.c, t.kinds[k], now, end, 0)
+	t.state = next
+	t.env.Eng.At(end, t.h, 0)
+}
+
+// settleLook is what follows the look that succeeded, until the thread goes on.
+func (t *thread) settleLook(next threadState) sim.Duration {
 	d := t.sm.Draw(t.sm.Config().Routine)
 	switch {
 	case t.fences && next == seenData:
@@ -257,25 +265,34 @@ func (t *thread) look(k stage.Stage, c sim.Cause, next threadState) {
 	case t.acquires:
 		d += t.sm.Acquire()
 	}
-	end = end.Add(d)
-	t.c = t.env.Rec.Span(t.c, t.kinds[k], now, end, 0)
-	t.state = next
-	t.env.Eng.At(end, t.h, 0)
+	return d
 }
 
 // AwaitData polls until the next message has landed.
 func (t *thread) AwaitData(c sim.Cause) {
 	t.c = c
 	t.begin = t.env.Eng.Now()
-	if t.inbox.Len() > 0 {
-		t.look(stage.GPUObserve, t.inbox.Pop(), seenData)
-		return
+	there := t.inbox.Len() > 0
+	t.waitData, t.state = !there, polling
+	if t.looksIn == pcie.Host {
+		t.pollHost(stage.GPUObserve, there)
 	}
-	t.waitData = true
-	t.state = polling
+	if there {
+		t.observe(t.inbox.Pop())
+	}
 }
 
-// Done is a message for this thread, visible in GPU memory.
+// observe has the thread, which polls for it, see a message that is visible.
+func (t *thread) observe(c sim.Cause) {
+	if t.looksIn == pcie.Host {
+		t.host.next = seenData
+		t.hostArrived(c)
+		return
+	}
+	t.look(stage.GPUObserve, c, seenData)
+}
+
+// Done is a message for this thread, visible where it lands.
 func (l landing) Done(_ uint32, c sim.Cause) {
 	t := l.thread
 	if !t.waitData {
@@ -283,7 +300,7 @@ func (l landing) Done(_ uint32, c sim.Cause) {
 		return
 	}
 	t.waitData = false
-	t.look(stage.GPUObserve, c, seenData)
+	t.observe(c)
 }
 
 type landing struct{ *thread }
@@ -317,15 +334,12 @@ func (t *thread) hostArrived(c sim.Cause) {
 	if !t.host.there {
 		end = max(end, now.Add(t.sm.Phase(period+acquire)+read/2))
 	}
-	end = end.Add(acquire + t.sm.Draw(cfg.Routine))
-	if t.acquires {
-		end = end.Add(t.sm.Acquire())
-	}
-	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], now, end, 0)
 	t.state = seen
 	if t.host.next != idle {
 		t.state, t.host.next = t.host.next, idle
 	}
+	end = end.Add(acquire + t.settleLook(t.state))
+	t.c = t.env.Rec.Span(t.c, t.kinds[t.host.stage], now, end, 0)
 	t.env.Eng.At(end, t.h, 0)
 }
 

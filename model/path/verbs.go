@@ -271,7 +271,7 @@ func (t *verbsThread) enqueue(at sim.Time) {
 	p := t.path
 	x := &p.cfg
 	n := t.wqes()
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: x.Payload, Cause: t.c}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: p.msg.Lands, Cause: t.c}
 	if p.msg.Get {
 		e.Opcode = nic.RDMARead
 	}
@@ -290,7 +290,7 @@ func (t *verbsThread) enqueue(at sim.Time) {
 			w.Land = nil
 			t.qp.Post(w)
 			w = e
-			w.Bytes, w.Inline, w.Flag = 8, true, true
+			w.Bytes, w.Inline, w.Flag, w.Remote = 8, true, true, p.msg.Word
 			if p.msg.Signal == SignalAtomic {
 				w.Opcode, w.Inline = nic.FetchAdd, false
 			}
@@ -506,7 +506,7 @@ func (t *verbsThread) observe(c sim.Cause) {
 	case p.msg.Signal == SignalImmediate:
 		look = cfg.Loop.Mean() + cfg.PollEmpty.Mean()
 		seen += t.core.Draw(cfg.PollCQE) + t.core.Draw(cfg.Lookup) + t.core.Draw(cfg.Build) // a receive is posted anew
-	case x.Payload == pcie.GPU:
+	case p.msg.Word == pcie.GPU:
 		look = p.node.Bus.RoundTrip(pcie.CPU, pcie.GPU, 8)
 		seen = look / 2
 	}

@@ -326,7 +326,10 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
 	land := d.land
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: pcie.GPU, Cause: c, Land: land}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: p.msg.Lands, Cause: c, Land: land}
+	if d.plain { // nobody polls it
+		e.Remote = pcie.GPU
+	}
 	if p.cfg.referenced(p.msg) && !d.plain {
 		e.Local, e.Inline = pcie.Host, false
 	}
@@ -476,7 +479,7 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 	e := w.wqe(c, d)
 	if p.perMessage() == 2 && !d.plain {
 		sig := e
-		sig.Bytes, sig.Inline, sig.Signaled, sig.Flag = 8, true, signaled, true
+		sig.Bytes, sig.Inline, sig.Signaled, sig.Flag, sig.Remote = 8, true, signaled, true, p.msg.Word
 		if p.msg.Signal == SignalAtomic {
 			sig.Opcode, sig.Inline = nic.FetchAdd, false
 		}
