@@ -227,9 +227,9 @@ func TestReadersShareTags(t *testing.T) {
 	}
 	many, few := issue(1024), issue(32)
 	// 512 readers over 32 tags: a read takes up to 16 round trips of 1.08 us, and
-	// there is one on each side.
-	if few-many < 10 || few-many > 40 {
-		t.Errorf("32 tags cost %.1f us over 1024, want about 2 x 15 reads", few-many)
+	// there are two on each side, of the progress and of the word polled.
+	if few-many < 20 || few-many > 65 {
+		t.Errorf("32 tags cost %.1f us over 1024, want 2 x 15 to 4 x 15 reads", few-many)
 	}
 }
 
