@@ -104,6 +104,12 @@ func TestWaitPrograms(t *testing.T) {
 	}{
 		{"bare", path.Protocol{}, 0, 1, ""},
 		{"doca", path.Protocol{Library: path.LibDOCA, SystemEnd: true}, 0, 1, "load, L2*3 > poll CQ*2 > fence.sys.full > atomic"},
+		{
+			"doca, context: flushed one after the other",
+			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 8, Used: 3, Before: 1}}, 0, 1,
+			"load, L2*4 > acquire > atomic > load, L2*3 > poll CQ*2 > acquire > atomic > load, L2*4 > acquire > atomic > load, L2*15",
+		},
+		{"doca, context of one peer", path.Protocol{Library: path.LibDOCA, Context: true}, 0, 1, "load, L2*3 > poll CQ*2 > acquire > atomic"},
 		{"deepep looks at one queue", path.Protocol{Library: path.LibDeepEP, AllQueues: true}, 2, 8, "load, L2*2 > poll CQ > fence.cta*2"},
 		{
 			"nvshmem, used queue",
@@ -116,6 +122,12 @@ func TestWaitPrograms(t *testing.T) {
 			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, SystemEnd: true},
 			2, 8,
 			"visit idle queue*5 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > visit idle queue*5 > fence.sys.full",
+		},
+		{
+			"nvshmem, all: the QPs to every PE",
+			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, Peers: path.Peers{Count: 4, Before: 1}},
+			1, 2,
+			"visit idle queue*6 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > visit idle queue*4 > acquire",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
