@@ -250,12 +250,12 @@ func (w *worker) look() {
 	}
 	for range len(w.rings) + 2 {
 		if w.pos == len(w.rings) {
-			if w.cqes.Len() > 0 && (w.polled == 0 || !x.CQOnce) {
-				w.reap(t)
-				return
-			}
-			if w.receives.Len() > 0 && (w.polled == 0 || !x.CQOnce) {
-				w.tally(t)
+			if (w.cqes.Len() > 0 || w.receives.Len() > 0) && (w.polled == 0 || !x.CQOnce) {
+				if w.receivedFirst() {
+					w.tally(t)
+				} else {
+					w.reap(t)
+				}
 				return
 			}
 			if w.drains.Len() > 0 && int32(w.reaped-w.drains.Front().upto) >= 0 {
@@ -608,6 +608,11 @@ type arrived struct {
 func (a *arrived) Done(_ uint32, c sim.Cause) {
 	a.receives.Push(receive{c, a.path.env.Eng.Now(), a.thread})
 	a.notice(len(a.rings))
+}
+
+// receivedFirst reports whether the CQ's oldest CQE is one of a receive.
+func (w *worker) receivedFirst() bool {
+	return w.receives.Len() > 0 && (w.cqes.Len() == 0 || w.receives.Front().at < w.cqes.Front().at)
 }
 
 // tally takes one receive CQE and counts its immediate.
