@@ -84,7 +84,7 @@ func (r *runner) peers(p *plan, scope string) error {
 	}
 	n := path.Peers{Count: c.Count("path.peers.count")}
 	if !p.proxy || x.RingPerPeer && x.Context && x.Quiet == path.QuietCounter {
-		n.Before = c.Count("path.peers.before")
+		n.Before, n.Lanes = c.Count("path.peers.before"), c.Count("path.peers.lanes")
 	}
 	if d.Context {
 		n.Used = c.Count("path.peers.used")

@@ -40,6 +40,7 @@ func TestContextByHand(t *testing.T) {
 			"{name: alone, stack: gin-gdaki, set: {completion: context}}",
 			"{name: fresh, stack: gin-gdaki, set: {completion: context, peers.count: 8}}",
 			"{name: used, stack: gin-gdaki, set: {completion: context, peers.count: 8, peers.used: 3}}",
+			"{name: lanes, stack: gin-gdaki, set: {completion: context, peers.count: 8, peers.lanes: 4}}",
 			"{name: ahead, stack: gin-gdaki, set: {completion: context, peers.count: 4, peers.before: 3}}",
 		},
 	}
@@ -57,7 +58,10 @@ func TestContextByHand(t *testing.T) {
 	if got, want := done(t, &ps[3])-done(t, &ps[2]), 2*(load+fence+atomic); !near(got, want) {
 		t.Errorf("2 peers sent to add %v, by hand %v", got, want)
 	}
-	if got := done(t, &ps[4]) - done(t, &ps[1]); got > 3*load {
+	if got, want := done(t, &ps[4])-done(t, &ps[1]), 3*load+costOf(c, "gpu.syncwarp"); !near(got, want) {
+		t.Errorf("4 lanes with 8 peers add %v, by hand %v", got, want)
+	}
+	if got := done(t, &ps[5]) - done(t, &ps[1]); got > 3*load {
 		t.Errorf("3 peers ahead of the used one add %v (want them hidden behind the NIC)", got)
 	}
 	for i := range ps {

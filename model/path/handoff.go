@@ -259,6 +259,7 @@ func (x *Proxy) QuietProgram() []Step {
 		l.add(s, DoFresh, 1, "produced index of the ring")
 		l.add(s, DoPollRing, 1, "consumed index, until it has passed")
 		x.idle(&l, after)
+		x.Peers.meet(&l)
 	}
 	return l
 }

@@ -87,13 +87,33 @@ type Peers struct {
 	Count  int // the messages' peer among them; 0 is 1
 	Used   int // of those, peers that something was sent to
 	Before int // peers ahead of the messages' in the walk
+	Lanes  int // of a warp that share out the walk; 0 is 1
 }
 
-// others returns the number of peers ahead of the messages' and behind it.
+// others returns the rounds of the walk ahead of the messages' peer and behind it.
 func (p Peers) others() (before, after int) {
-	n := max(0, p.Count-1)
-	before = min(p.Before, n)
-	return before, n - before
+	n := max(1, p.Count)
+	return p.rounds(min(p.Before, n-1), n)
+}
+
+// rounds returns those ahead of visit i of n and behind it: the lanes visit side by
+// side, one each.
+func (p Peers) rounds(i, n int) (before, after int) {
+	before = i / max(1, p.Lanes)
+	return before, p.ceil(n) - 1 - before
+}
+
+// ceil returns the rounds of n visits.
+func (p Peers) ceil(n int) int {
+	lanes := max(1, p.Lanes)
+	return (n + lanes - 1) / lanes
+}
+
+// meet has the lanes wait for each other, where there are several.
+func (p Peers) meet(l *list) {
+	if p.Lanes > 1 {
+		l.add(stage.GPUPoll, DoSyncWarp, 1, "all lanes have made their visits")
+	}
 }
 
 // list gathers steps of one program.
@@ -343,18 +363,22 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 	case LibBare:
 		return nil
 	case LibDOCA:
-		before, after, used := 0, 0, 0
+		before, after, first, last := 0, 0, 0, 0
 		if d.Context {
 			before, after = d.Peers.others()
-			used = max(0, d.Peers.Used-1)
+			n := max(0, d.Peers.Used-1)
+			ahead := min(n, d.Peers.Before)
+			first, last = min(before, d.Peers.ceil(ahead)), min(after, d.Peers.ceil(n-ahead))
 		}
-		first := min(used, before)
 		d.flushIdle(&l, before-first, first)
 		l.add(s, DoFresh, 3, "flushAsync: last get issued, last get visible, reserved index: the ticket")
 		l.add(s, DoPollCQ, 2, "wait: consumer index, then the CQE of the ticket, in turn")
 		d.end(&l)
 		l.add(s, DoAtomic, 1, "consumer index, maximum")
-		d.flushIdle(&l, after-min(used-first, after), min(used-first, after))
+		d.flushIdle(&l, after-last, last)
+		if d.Context {
+			d.Peers.meet(&l)
+		}
 	case LibDeepEP:
 		l.add(s, DoFresh, 2, "ready index, consumer index")
 		l.add(s, DoPollCQ, 1, "WQE counter of the collapsed CQE")
@@ -365,8 +389,8 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 		}
 		before, after := 0, 0
 		if d.AllQueues { // the pool of DCIs, then the QPs of each peer in turn
-			before, after = d.Peers.others()
-			before, after = d.DCIs+before*queues+used, queues-1-used+after*queues
+			n := max(1, d.Peers.Count)
+			before, after = d.Peers.rounds(d.DCIs+min(d.Peers.Before, n-1)*queues+used, d.DCIs+n*queues)
 		}
 		d.visit(&l, before)
 		l.add(s, DoFresh, 1, "ready index")
@@ -379,6 +403,9 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 		l.add(s, DoFresh, 1, "opcode: an error?")
 		l.cta(s, 1)
 		d.visit(&l, after)
+		if d.AllQueues {
+			d.Peers.meet(&l)
+		}
 		d.end(&l)
 	}
 	return l
