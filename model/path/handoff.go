@@ -96,6 +96,7 @@ type Proxy struct {
 	// has its own, every worker where a quiet is an entry; else the thread's ring.
 	Context         bool
 	Peers           Peers
+	Answered        bool // no completion is asked for: the peer answers
 	RingPerPeer     bool // each peer has rings of its own
 	Receiver        bool // a thread of its own takes the immediates that come, else the workers do
 	NoSlotCheck     bool // a thread takes its slot without a look whether it is free
@@ -339,6 +340,7 @@ func (x *Proxy) Worker(c *cpu.Config, m Message) []WorkerStep {
 		add(stage.CPUPoll, times(x.Rewrites, c.Rewrite), "progress line rewritten after the GPU has read it", "the GPU reads it over PCIe")
 	}
 	switch {
+	case x.Answered && x.Quiet != QuietCounter: // nobody asks for a quiet
 	case x.Quiet == QuietRequest:
 		if n := x.Peers.Count - 1; n > 0 {
 			add(stage.CPUPublish, times(n, c.Check), "look at the other peers' queues", "a quiet request drains the queues to every peer")
