@@ -106,12 +106,14 @@ func TestWaitPrograms(t *testing.T) {
 		{"doca", path.Protocol{Library: path.LibDOCA, SystemEnd: true}, 0, 1, "load, L2*3 > poll CQ*2 > fence.sys.full > atomic"},
 		{
 			"doca, context: flushed one after the other",
-			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 8, Used: 3, Before: 1}}, 0, 1,
+			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 8, Used: 3, Before: 1}},
+			0, 1,
 			"load, L2*4 > acquire > atomic > load, L2*3 > poll CQ*2 > acquire > atomic > load, L2*4 > acquire > atomic > load, L2*15",
 		},
 		{
 			"doca, context: lanes of a warp share the peers out",
-			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 65, Used: 40, Before: 32, Lanes: 32}}, 0, 1,
+			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 65, Used: 40, Before: 32, Lanes: 32}},
+			0, 1,
 			"load, L2*4 > acquire > atomic > load, L2*3 > poll CQ*2 > acquire > atomic > load, L2*4 > acquire > atomic > syncwarp",
 		},
 		{"doca, context of one peer", path.Protocol{Library: path.LibDOCA, Context: true}, 0, 1, "load, L2*3 > poll CQ*2 > acquire > atomic"},

@@ -88,9 +88,11 @@ func (a receiving) Handle(uint32) {
 		return
 	}
 	e := r.cqes.Pop()
-	t0, t1 := r.core.Run(now, receiveWork(r.core, r.core.Config().Miss))
-	_, t2 := r.core.Run(t1, r.core.Draw(r.core.Config().Publish))
-	r.busy += t2.Sub(t0)
+	cfg := r.core.Config()
+	work, store := receiveWork(r.core, cfg.Miss), r.core.Draw(cfg.Publish)
+	t0, t1 := r.core.Run(now, work)
+	_, t2 := r.core.Run(t1, store)
+	r.busy += work + store
 	r.cause = counted(r.env.Rec, r.kinds, e.cause, t0, t1, t2, r.last)
 	r.token, r.last = e.thread, r.cause.Op
 	r.env.Eng.At(t2, r.h, 0)

@@ -179,7 +179,7 @@ func (m Message) flag(w nic.WQE) nic.WQE {
 	case SignalAtomic:
 		w.Opcode, w.Inline = nic.FetchAdd, false
 	case SignalImmediate:
-		w.Bytes, w.Imm = 0, true
+		w.Bytes, w.Flag, w.Imm = 0, false, true // its CQE tells
 	case SignalNone, SignalWrite:
 	}
 	return w
