@@ -106,6 +106,28 @@ determined; the profile or stack gives the parameter's bounds beside its value, 
 |---|---|---|
 `
 
+const referenceScopes = `
+### What a completion covers
+
+| ` + "`completion`" + ` | who has it | what the initiator waits for |
+|---|---|---|
+| ` + "`used-qp`" + ` | all | the QP or ring that it used: NVSHMEM's internal quiet and its quiet of named QPs, flushAsync and wait for one peer (GIN), a ring's progress, an answer of the ring's worker |
+| ` + "`all-qps`" + ` | ` + "`post: nvshmem`" + ` | every DCI and every QP to each PE: the public quiet |
+| ` + "`context`" + ` | ` + "`post: doca`" + `, proxies | every peer of the context: GIN's flush. A proxy with a ring to each peer: each ring's progress; with ` + "`proxy.quiet: entry`" + `: an entry to each worker. A quiet request drains all queues in any case |
+| ` + "`signal`" + ` | all whose threads run on | the peer's answer: the destination's thread sees the message by the stack's ` + "`notify`" + ` (or ` + "`signal`" + `, of kind put-signal) and sends one of that kind back |
+| ` + "`immediate`" + ` | ` + "`post: bare`" + `, proxies, CPU threads | the same with ` + "`notify: immediate`" + ` |
+
+A context is what GIN calls so: a QP, or a ring of a proxy, to each of ` + "`peers.count`" + ` peers, which the threads of a CTA share where the GPU rings. Messages go to one of them; the others
+have nothing outstanding. ` + "`peers.used`" + ` were sent to before, so that a flush asks for their last CQE: a load, what ends the wait and an atomic more than the three loads
+of a peer never sent to. ` + "`peers.before`" + ` are visited ahead of the messages' peer, while the NIC works, and ` + "`peers.lanes`" + ` lanes share out the visits.
+
+Libraries have no completion by signal at the initiator: a put with signal tells the receiver, and an initiator that must know waits for a signal of the receiver's. So
+does ` + "`completion: signal`" + `. It says more than a CQE, that the peer has seen the message, and ` + "`put+completion`" + ` ends when the answer has been seen; a
+round trip differs from it by the reply's payload. An immediate is counted at the receiver in every library too: with GPU threads a CPU thread takes its receive CQE, posts the
+receive anew, counts, and stores the count into GPU memory through BAR1, where the GPU thread polls. That CPU thread is the proxy's worker or, by ` + "`proxy.receiver: thread`" + ` and where
+GPU threads ring, one of its own. The libraries behind ` + "`post: doca`, `nvshmem` and `deepep`" + ` post no receives.
+`
+
 const referenceFaults = `
 ## Faults
 
@@ -146,6 +168,9 @@ func Reference() []byte {
 			if f.Section() == s.section {
 				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", strings.TrimPrefix(f.Key, s.section+"."), f.notation(), f.fallback(), f.Text+f.onlyFor(), f.Used)
 			}
+		}
+		if s.section == "path" {
+			b.WriteString(referenceScopes)
 		}
 	}
 	b.WriteString(referenceFaults)

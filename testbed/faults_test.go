@@ -125,6 +125,9 @@ func TestFaults(t *testing.T) {
 		{"memory without a registration", gda, "{kind: put, bytes: 4KiB, iterations: 30}", "{kind: unregistered}", "deadlock occurred, unregistered-memory occurred", "local protection error, WQE 0", ""},
 		{"an error CQE", gda, put, "{kind: cqe-error}", "deadlock occurred", "CQE with an error, by a fault", ""},
 		{"no receive for a while", cpu, "{kind: ping-pong, bytes: 8B, iterations: 30}", "{kind: no-recv, for: 1ms}", "rnr occurred", "", ""},
+		{"no receive for a GPU thread's immediate", "{name: x, stack: mini-gda, set: {notify: immediate}}", "{kind: ping-pong, bytes: 8B, iterations: 30}", "{kind: no-recv, for: 1ms}", "rnr occurred", "", ""},
+		{"no receive for a proxy's", "{name: x, stack: mscclpp, set: {notify: immediate}}", "{kind: ping-pong, bytes: 8B, iterations: 30}", "{kind: no-recv, for: 1ms}", "rnr occurred", "", ""},
+		{"nobody takes the answers", "{name: x, stack: mini-gda, set: {notify: immediate, completion: immediate}}", put, "{kind: slow-reader, at: 20us}", "deadlock occurred", "initiator 0 for data", ""},
 		{"two producers, alike", nvshmem, "{kind: put, bytes: 8B, iterations: 20, initiators: {threads: 2}}", "{kind: two-producers}", "", "", ""},
 		{"two producers", nvshmem, "{kind: put, bytes: 8B, iterations: 100, initiators: {threads: 4}}", "{kind: two-producers}", "deadlock occurred, stale-descriptor occurred", "destination", "gpu.build: {dist: lognormal, median: 100ns, p99: 4us}"},
 	} {

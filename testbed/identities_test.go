@@ -203,6 +203,14 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// costOf is a GPU's cost of the hardware: cycles at the SM's clock, and what does
+// not depend on it.
+func costOf(c *scenarios.Config, key string) sim.Duration {
+	x := c.Cost("hardware." + key)
+	hz := c.Hz("hardware.gpu.sm_clock")
+	return x.Fixed.Mean() + sim.Duration((x.MilliCycles*1e9+hz/2)/hz)
+}
+
 // TestByHand recomputes every stage of an 8-byte put from the profile's and the
 // stack's numbers: the steady state of one thread, NIC and GPU on one switch.
 func TestByHand(t *testing.T) {
@@ -212,12 +220,7 @@ func TestByHand(t *testing.T) {
 		paths:    []string{"{name: gda, stack: mini-gda, set: {fence: gpu}}"},
 	}
 	c := parse(t, s.text()).Config(0, 0)
-	// cycles at the SM's clock, and what does not depend on it.
-	cost := func(key string) sim.Duration {
-		x := c.Cost("hardware." + key)
-		hz := c.Hz("hardware.gpu.sm_clock")
-		return x.Fixed.Mean() + sim.Duration((x.MilliCycles*1e9+hz/2)/hz)
-	}
+	cost := func(key string) sim.Duration { return costOf(c, key) }
 	delay := func(key string) sim.Duration { return c.Delay("hardware." + key).Mean() }
 	// A pair of links of 32 GT/s x16 with a switch between: the bytes count once.
 	const raw = int64(32e9) * 16 / 130 * 128

@@ -14,9 +14,6 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	c := r.cfg
 	d := &p.doorbell
 	d.Library, _ = path.ParseLibrary(c.Enum("path.post"))
-	if p.notify == path.SignalImmediate {
-		return posting, wqes, errors.New("notify: immediate with protocol gpu-doorbell (want data, signal-write or signal-atomic)")
-	}
 	if c.Enum("path.rings_by") == "host" {
 		d.HostRings, d.SlotIn = true, pcie.Host
 		if c.Enum("path.doorbell_slot_in") == "gpu" {
@@ -25,6 +22,9 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	}
 	if d.Library == path.LibBare {
 		return posting, wqes, nil
+	}
+	if p.notify == path.SignalImmediate {
+		return posting, wqes, fmt.Errorf("notify: immediate with post %s (want data, signal-write or signal-atomic: the library posts no receives, and has no thread that takes their CQEs)", d.Library)
 	}
 	d.Counts.TurnRounds = c.Count("path.steps.turn_rounds")
 	d.Counts.ColdLines = c.Count("path.steps.cold_lines")
@@ -64,7 +64,6 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			d.Counts.PublicCalls, d.Counts.PublicLines = c.Count("path.steps.public_calls"), c.Count("path.steps.public_lines")
 		}
 		d.SlotCheck = c.Bool("path.slot_check")
-		d.AllQueues = c.Enum("path.completion") == "all-qps"
 		d.DCIs = c.Count("path.dcis")
 		if c.Enum("path.transport") == "dc" {
 			if d.DCIs == 0 {

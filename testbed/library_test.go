@@ -163,7 +163,7 @@ func TestLibraryErrors(t *testing.T) {
 		{"lanes: together", "gin-gdaki", "{kind: put, bytes: 8B, initiators: {threads: 5}}", "workload.initiators.threads: 5 with lanes together"},
 		{"lanes: together, record: true", "gin-gdaki", "{kind: put, bytes: 8B, initiators: {threads: 32}}", "lanes: together (want sharing gpu and no record"},
 		{"sharing: thread", "gin-gdaki", "{kind: put, bytes: 8B, initiators: {threads: 2}}", "sharing: 2 threads of a CTA"},
-		{"notify: immediate", "gin-gdaki", "{kind: put, bytes: 8B}", "notify: immediate with protocol gpu-doorbell"},
+		{"notify: immediate", "gin-gdaki", "{kind: put, bytes: 8B}", "notify: immediate with post doca"},
 	} {
 		s := parse(t, scene{paths: []string{"{name: p, stack: " + c.stack + ", set: {" + c.set + "}}"}, workload: c.workload}.text())
 		_, err := testbed.Run(context.Background(), s, testbed.Options{Workers: 1})

@@ -47,6 +47,12 @@ func (p *plan) lands() pcie.Unit {
 // a signal tells of them.
 func (r *runner) place(p *plan) {
 	p.msg.Lands, p.msg.Word = p.lands(), p.lands()
+	if p.notify == path.SignalImmediate {
+		if !p.cpu { // a CPU thread stores the count through BAR1
+			p.msg.Word = pcie.GPU
+		}
+		return
+	}
 	switch r.cfg.Enum("path.notify_in") {
 	case "gpu":
 		p.msg.Word = pcie.GPU

@@ -56,7 +56,8 @@ func TestRandomProxies(t *testing.T) {
 			"proxy.depth: " + pick("depth", "4", "256"), "proxy.signaled: " + pick("signaled", "each", "chain"),
 			"proxy.cq_once: " + pick("cq_once", "true", "false"), "proxy.cq_batch: " + pick("cq_batch", "1", "4"),
 			"proxy.cq_tests: " + pick("cq_tests", "pass", "entry"), "proxy.lock: " + pick("lock", "true", "false"), "proxy.wait: " + pick("wait", "poll", "poll-yield", "sleep-poll", "interrupt", "spin-then-sleep"),
-			"proxy.workers: " + pick("workers", "1", "2"), "proxy.rings: " + pick("rings", "1", "3"), "notify: " + pick("notify", "data", "signal-write", "signal-atomic"),
+			"proxy.workers: " + pick("workers", "1", "2"), "proxy.rings: " + pick("rings", "1", "3"), "notify: " + pick("notify", "data", "signal-write", "signal-atomic", "immediate"),
+			"completion: " + pick("completion", "used-qp", "context"), "peers.count: " + pick("peers", "1", "4"), "proxy.ring_per_peer: " + pick("ring_per_peer", "true", "false"), "proxy.receiver: " + pick("receiver", "worker", "thread"),
 			"reply_after_completion: " + pick("reply", "true", "false"), "proxy.reference: " + pick("reference", "true", "false"),
 		}
 		gather := pick("gather", "true", "false") == "true"

@@ -19,7 +19,7 @@ import (
 // named are the beginnings of the errors that name a combination which no
 // machine could run.
 var named = []string{
-	"qps_per_peer:", "lanes:", "sharing:", "dcis:", "notify:", "proxy.rings:", "proxy.gather:", "proxy.chain:", "workload.kind:", "workload.outstanding:",
+	"qps_per_peer:", "completion:", "peers.before:", "peers.used:", "lanes:", "sharing:", "dcis:", "notify:", "proxy.rings:", "proxy.gather:", "proxy.chain:", "workload.kind:", "workload.outstanding:",
 	"workload.background", "workload.connections:", "workload.writes_per_visit:", "workload.initiators.threads:", "workload.wqes_per_doorbell:", "hardware.nic.sq_depth:",
 }
 
@@ -57,12 +57,12 @@ func (d dice) keys(of ...string) (set []string) {
 // bare and library draw what only a GPU thread that rings has.
 func (d dice) bare(posting string) []string {
 	return d.keys("fence: none gpu gpu+record gpu-release device system-release system", "posting: "+posting, "queues_in: gpu host", "record: auto true false",
-		"rings_by: gpu gpu gpu host", "doorbell_slot_in: gpu host", "notify: data signal-write signal-atomic")
+		"rings_by: gpu gpu gpu host", "doorbell_slot_in: gpu host", "notify: data signal-write signal-atomic immediate", "completion: - - signal immediate")
 }
 
 func (d dice) library() []string {
 	return d.keys("fence: gpu gpu-release device system", "queues_in: gpu host", "record: true false", "slot_check: true false", "sharing: gpu gpu cta thread",
-		"lanes: drift together", "call: internal public", "completion: used-qp all-qps", "completion_fence: none acquire system", "wait_fence: acquire system",
+		"lanes: drift together", "call: internal public", "completion: - used-qp all-qps context signal", "peers.count: - 1 5", "peers.before: - 0 3", "peers.used: - 1 4", "completion_fence: none acquire system", "wait_fence: acquire system",
 		"transport: rc rc dc", "dcis: 0 1 3", "rings_by: gpu host", "doorbell_slot_in: gpu host", "ring_batch: 1 4 32", "sq_depth: - 128 1024",
 		"steps.turn_rounds: 1 2", "steps.cold_lines: 0 2", "notify: data signal-write signal-atomic")
 }
@@ -74,17 +74,19 @@ func (d dice) handOff() []string {
 		"proxy.chain: 1 1 4 16", "proxy.burst: - 1 32", "proxy.workers: 1 2 3", "proxy.depth: 1 3 1024", "proxy.rings: - - 1 4", "proxy.retire: completion pop",
 		"proxy.publish_every: 1 5", "proxy.gather: false false true", "proxy.signaled: chain each", "proxy.signal_call: chained chained apart", "proxy.signal_bytes: 0B 16B",
 		"proxy.reference: false true", "proxy.cq_batch: 1 4", "proxy.cq_once: false true", "proxy.cq_tests: pass entry", "proxy.drain_polls: 0 3", "proxy.lock: false true",
-		"proxy.descriptor: 16B 128B", "proxy.value: 8B 32B", "reply_after_completion: true false", "blueflame: true false", "notify: data signal-write signal-atomic",
+		"proxy.descriptor: 16B 128B", "proxy.value: 8B 32B", "reply_after_completion: true false", "blueflame: true false", "notify: data signal-write signal-atomic immediate",
+		"completion: - - context signal immediate", "peers.count: 1 4", "proxy.ring_per_peer: false true", "proxy.receiver: worker thread",
 		"steps.clears: 0 2", "steps.lookups: 0 2", "steps.pass_lookups: 0 8", "steps.yields: 0 1", "steps.stores: 0 2")
 }
 
 func (d dice) known() []string {
-	return d.keys("proxy.depth: - - 3", "proxy.workers: - 2", "proxy.rings: - - 5", "proxy.chain: - - 4", "blueflame: - false", "notify: - data signal-atomic")
+	return d.keys("proxy.depth: - - 3", "proxy.workers: - 2", "proxy.rings: - - 5", "proxy.chain: - - 4", "blueflame: - false", "notify: - data signal-atomic immediate",
+		"completion: - - context signal immediate", "peers.count: - 4", "proxy.receiver: - thread")
 }
 
 func (d dice) verbs() []string {
 	return d.keys("blueflame: true false", "notify: data signal-write signal-atomic immediate", "staged: false false true", "cpu.cqe_every: 1 4", "cpu.cq_batch: 1 16",
-		"cpu.chain: 1 4", "cpu.hops: 0 1", "cpu.reply_hops: 0 2", "steps.front_ops: 0 0 3", "steps.kernel_exits: 0 1", "steps.launches: 0 1", "steps.lookups: 0 2")
+		"completion: - - signal immediate", "cpu.chain: 1 4", "cpu.hops: 0 1", "cpu.reply_hops: 0 2", "steps.front_ops: 0 0 3", "steps.kernel_exits: 0 1", "steps.launches: 0 1", "steps.lookups: 0 2")
 }
 
 // draw draws what a user may write.

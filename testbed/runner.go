@@ -74,6 +74,7 @@ type plan struct {
 	kind       string
 	msg        path.Message
 	notify     path.Signal // of the messages of a round trip
+	answered   bool        // the peer answers each put, and that is its completion
 	byCTA      bool        // queues belong to CTAs
 	overDC     int         // DC initiators that carry the messages; 0: reliable connections
 	proxy      bool
@@ -171,9 +172,7 @@ func (r *runner) plan() (*plan, error) {
 		if c.Has("path.proxy.workers") {
 			p.prox.Workers = c.Count("path.proxy.workers")
 		}
-		if p.notify == path.SignalImmediate {
-			return nil, errors.New("notify: immediate with protocol cpu-proxy (want data, signal-write or signal-atomic)")
-		}
+		p.prox.Receiver = p.notify == path.SignalImmediate && c.Enum("path.proxy.receiver") == "thread"
 		p.fg, err = r.proxyShape("workload.initiators.", handoff, wqes)
 	} else {
 		if !c.Has("path.fence") {
@@ -204,6 +203,9 @@ func (r *runner) plan() (*plan, error) {
 		return nil, err
 	}
 	r.place(p)
+	if err := r.scope(p); err != nil {
+		return nil, err
+	}
 	if err := r.reachable(p, payload); err != nil {
 		return nil, err
 	}
@@ -473,13 +475,27 @@ func (s *shape) queue(i int) int {
 	return i % s.queues
 }
 
+// told is the message where somebody looks for it and replies.
+func (p *plan) told() path.Message {
+	m := p.msg
+	if m.Signal == path.SignalNone {
+		m.Signal, m.Fresh = p.notify, p.notify == path.SignalNone
+	}
+	return m
+}
+
 // pass simulates one run: puts, or their ping-pong, or a stream.
 func (r *runner) pass(p *plan, pingPong bool) error {
-	if pingPong && p.msg.Signal == path.SignalNone {
+	if pingPong || p.answered {
 		q := *p
-		q.msg.Signal = p.notify
-		q.msg.Fresh = p.notify == path.SignalNone
+		q.msg = p.told()
 		p = &q
+	}
+	back := p // the other way
+	if p.answered && !pingPong {
+		q := *p
+		q.msg = p.msg.Answer()
+		back = &q
 	}
 	var rec *sim.Recorder
 	if r.breakdown {
@@ -497,7 +513,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if err != nil {
 		return err
 	}
-	rev, err := r.side(m, p, 1, 0)
+	rev, err := r.side(m, back, 1, 0)
 	if err != nil {
 		return err
 	}
@@ -572,7 +588,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			metric = stage.Get
 		}
 		for i := range p.fg.agents {
-			c := workload.NewPut(run, metric, p.iterations, p.warmup)
+			c := workload.NewPut(run, metric, p.iterations, p.warmup, p.answered)
 			id := smOf(p, p.fg, i, base)
 			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
 			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
@@ -580,6 +596,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			if !p.msg.Get {
 				d := rev.thread(sm(1, id), id, p.foregroundQueue(i), c.Destination())
 				t.SendTo(d)
+				d.SendTo(t)
 				m.waiters = append(m.waiters, waiter{fmt.Sprintf("destination %d", i), d})
 				u = d
 			}

@@ -54,48 +54,60 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 			out = append(out, x)
 		}
 	}
-	if pl.cpu {
-		core, uncore := clocks(r.cfg)
-		for _, w := range pl.verbs.Steps(cpuConfig(r.cfg, core, uncore), pl.msg) {
-			out = append(out, Step{Who: "CPU thread", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
+	core, uncore := clocks(r.cfg)
+	cpu := cpuConfig(r.cfg, core, uncore)
+	work := func(who string, list []path.WorkerStep) {
+		for _, w := range list {
+			out = append(out, Step{Who: who, Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
 		}
-		return out, nil
 	}
-	if !pl.proxy {
-		prog := pl.doorbell.Program(pl.msg, nicConfig(r.cfg).InlineMax, pl.window > 1)
+	msg := pl.msg
+	if pl.answered {
+		msg = pl.told()
+	}
+	switch {
+	case pl.cpu:
+		work("CPU thread", pl.verbs.Steps(cpu, msg, pl.answered))
+		return out, nil
+	case pl.proxy:
+		prog := pl.prox.Program(msg)
 		add(prog.Steps())
-		core, uncore := clocks(r.cfg)
+		work("CPU worker", pl.prox.Worker(cpu, msg))
+		if pl.answered {
+			break
+		}
+		if quiet := pl.prox.QuietProgram(); quiet != nil {
+			add(quiet)
+			break
+		}
+		where := "in GPU memory"
+		if pl.prox.CompletionIn == pcie.Host {
+			where = "in host memory, over PCIe"
+		}
+		out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll counter", Why: where})
+	default:
+		prog := pl.doorbell.Program(msg, nicConfig(r.cfg).InlineMax, pl.window > 1)
+		add(prog.Steps())
 		bar1, err := roundTrip(r.cfg, pcie.CPU, pcie.GPU)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range pl.doorbell.Ringer(cpuConfig(r.cfg, core, uncore), bar1) {
-			out = append(out, Step{Who: "CPU thread", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
+		work("CPU thread", pl.doorbell.Ringer(cpu, bar1))
+		if pl.answered {
+			break
 		}
 		if wait := pl.doorbell.Wait(0, pl.fg.queues); wait != nil {
 			add(wait)
-			return out, nil
+			break
 		}
 		out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: "poll CQ", Price: g.PollPeriod.Mean(), Why: "until the CQE shows; acquire unless the fence is none; one CQE retires all before it"})
-		return out, nil
 	}
-	prog := pl.prox.Program(pl.msg)
-	add(prog.Steps())
-	before, after := pl.prox.QuietProgram()
-	core, uncore := clocks(r.cfg)
-	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore), pl.msg) {
-		out = append(out, Step{Who: "CPU worker", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
+	count := path.ReceiverSteps(cpu, pl.told()) // of a round trip's messages too
+	work("CPU of the peer", count)
+	if pl.answered {
+		out = append(out, Step{Who: "GPU of the peer", Stage: stage.GPUObserve, What: "poll the word that tells of the message", Price: g.PollPeriod.Mean(), Why: "then the steps above for a message that is told of alike, without a payload: the answer"})
+		work("CPU of the initiator", count)
+		out = append(out, Step{Who: "GPU thread", Stage: stage.GPUObserve, What: "poll the word that tells of the answer", Price: g.PollPeriod.Mean(), Why: "the peer has seen the message; no queue is looked at"})
 	}
-	where := "in GPU memory"
-	if r.cfg.Enum("path.proxy.completion_in") == "host" {
-		where = "in host memory, over PCIe"
-	}
-	add(before)
-	what := "poll counter"
-	if pl.prox.Quiet != path.QuietCounter {
-		what, where = "poll answer", "in host memory, over PCIe"
-	}
-	out = append(out, Step{Who: "GPU thread", Stage: stage.GPUPoll, What: what, Why: where})
-	add(after)
 	return out, nil
 }

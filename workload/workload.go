@@ -89,7 +89,8 @@ func (r *Run) finish() {
 }
 
 // Put posts one batch at a time and waits for its completion; the destination
-// looks for the data. An operation ends when both have happened.
+// looks for the data. An operation ends when both have happened. An answered put
+// has no other completion than the message that the destination sends back.
 type Put struct {
 	run      *Run
 	src, dst Thread
@@ -98,14 +99,16 @@ type Put struct {
 	at       sim.Time
 	measured bool
 	metric   stage.Metric
+	answered bool
 	pending  int
 }
 
 // NewPut returns the client of src for iterations puts after warm-up ones; dst
-// observes them at the destination (nil for a get, which ends with metric).
-func NewPut(r *Run, metric stage.Metric, iterations, warmup int) *Put {
+// observes them at the destination (nil for a get, which ends with metric), and
+// answers them if they are answered.
+func NewPut(r *Run, metric stage.Metric, iterations, warmup int, answered bool) *Put {
 	r.open++
-	return &Put{run: r, metric: metric, warm: warmup, left: iterations + warmup}
+	return &Put{run: r, metric: metric, warm: warmup, left: iterations + warmup, answered: answered}
 }
 
 // Start begins with the threads; dst may be nil.
@@ -137,10 +140,14 @@ func (p *Put) next() {
 	p.src.Post(p.run.begin(p.measured))
 }
 
-// Posted marks the issue and waits for the completion.
+// Posted marks the issue and waits for the completion, or for the answer.
 func (p *Put) Posted(c sim.Cause) {
 	if p.measured && p.metric == stage.PutCompletion {
 		p.run.sample(stage.Issue, p.at, c)
+	}
+	if p.answered {
+		p.src.AwaitData(c)
+		return
 	}
 	p.src.AwaitCompletion(c)
 }
@@ -154,8 +161,14 @@ func (p *Put) Completed(c sim.Cause) {
 	p.end()
 }
 
-// Observed is not called on the source of puts.
-func (p *Put) Observed(sim.Cause) { panic("workload: a put's source saw data") }
+// Observed is the answer.
+func (p *Put) Observed(c sim.Cause) {
+	if !p.answered {
+		panic("workload: a put's source saw data")
+	}
+	p.src.Retire(sim.Cause{}) // its CQE came before the answer
+	p.Completed(c)
+}
 
 func (p *Put) end() {
 	if p.pending--; p.pending == 0 {
@@ -169,16 +182,23 @@ func (p *Put) Destination() *Observer { return &Observer{put: p} }
 // Observer is the destination's side of a Put.
 type Observer struct{ put *Put }
 
-// Observed marks the one-way time.
+// Observed marks the one-way time and answers, in the put's operation.
 func (o *Observer) Observed(c sim.Cause) {
 	if o.put.measured {
 		o.put.run.sample(stage.OneWay, o.put.at, c)
 	}
+	if o.put.answered {
+		o.put.dst.Post(c)
+		return
+	}
 	o.put.end()
 }
 
-// Posted is not called: an observer does not post.
-func (o *Observer) Posted(sim.Cause) { panic("workload: an observer posted") }
+// Posted says that the answer has left the destination's thread.
+func (o *Observer) Posted(sim.Cause) {
+	o.put.dst.Retire(sim.Cause{}) // of an earlier one
+	o.put.end()
+}
 
 // Completed is not called: an observer does not post.
 func (o *Observer) Completed(sim.Cause) { panic("workload: an observer posted") }

@@ -158,7 +158,7 @@ func TestGroup(t *testing.T) {
 		t.Error("a run waits for a stream without end")
 	}
 	workload.NewStream(g, 1, 0, 1)
-	workload.NewPut(r, stage.Get, 1, 0)
+	workload.NewPut(r, stage.Get, 1, 0, false)
 	workload.NewPingPong(r, 1, 0)
 	if r.Open() != 3 {
 		t.Errorf("a run waits for %d clients, want 3", r.Open())

@@ -26,7 +26,10 @@ func newExplain() *cobra.Command {
 		Short: "Explain a parameter, a stage, a metric, a finding, a stack or a profile",
 		Long: `Explain a parameter (value, unit, source, kind, who uses it, range, default), what a
 stage covers, how a metric is defined, what a finding means, or all parameters of a
-stack or a profile. A key may lack its first part: gpu.sm_clock, fence.
+stack or a profile. A key may lack its first part: gpu.sm_clock, fence. With a stack
+come the steps of one put by it, as they are with what --set changes:
+
+    gdisim explain gin-gdaki --set paths.*.completion=context --set paths.*.peers.count=8
 
 Without an argument: the list of what can be explained.`,
 		Args:              cobra.MaximumNArgs(1),
@@ -46,6 +49,7 @@ Without an argument: the list of what can be explained.`,
 	}
 	cmd.Flags().StringVar(&e.profile, "hardware", defaultProfile, "profile (name or file) whose values are shown")
 	cmd.Flags().StringVar(&e.stack, "stack", "", "stack (name or file) whose values are shown; all embedded ones if not given")
+	cmd.Flags().StringArrayVar(&e.sets, "set", nil, "show a stack's steps with a `KEY=VALUE`, as in a scenario's sweep (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("hardware", completeNames(scenarios.Profiles))
 	_ = cmd.RegisterFlagCompletionFunc("stack", completeNames(scenarios.Stacks))
 	return cmd
@@ -53,6 +57,7 @@ Without an argument: the list of what can be explained.`,
 
 type explainer struct {
 	profile, stack string
+	sets           []string
 	w              *textWriter
 }
 
@@ -286,12 +291,15 @@ func (e *explainer) stackTopic(i scenarios.Info) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Apply(e.sets); err != nil {
+		return err
+	}
 	steps, err := testbed.Steps(s, 0)
 	if err != nil {
 		return err
 	}
 	e.w.line("")
-	e.w.para("  ", "Steps of one 8-byte put on "+e.profile+", with a warm L1 and a cold worker; + is what a cold L1 adds; no price: it waits for others or for PCIe")
+	e.w.para("  ", "Steps of one 8-byte put on "+strings.Join(append([]string{e.profile}, e.sets...), ", ")+", with a warm L1 and a cold worker; + is what a cold L1 adds; no price: it waits for others or for PCIe")
 	who := ""
 	for _, st := range steps {
 		if st.Who != who {

@@ -19,7 +19,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"host.clock", "", []string{"key host.clock", "notation:", "word, or frequency", "cold, warm", "default:  cold", "used by:  model/cpu"}, ""},
 		{"workload.bytes", "", []string{"size, or a list of them", "1B to 1GiB", "the scenario must give it"}, ""},
-		{"path.completion", "", []string{"not yet:  context"}, ""},
+		{"fabric.kind", "", []string{"not yet:  leaf-spine"}, ""},
 		{"hardware.gpu.sm_clock", "--hardware p.yaml", []string{"frequency", "p.yaml", "1GHz", "Hz", "assumed", "a test"}, ""},
 		{"gpu.sm_clock", "--hardware p.yaml", []string{"key hardware.gpu.sm_clock"}, ""},
 		{"path.fence", "--stack s.yaml", []string{"key path.fence", "s.yaml", "none"}, ""},

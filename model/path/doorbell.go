@@ -27,6 +27,8 @@ type DoorbellPath struct {
 	waits   [][]Step // completion routine by the queue waited for; nil: one poll
 	insist  []Step   // what a caller does that wants an unrung post rung
 	ringer  *ringer  // nil: GPU threads ring
+	// receiver takes the immediates that come; nil: none do.
+	receiver *receiver
 }
 
 // queue is a QP with what the posting threads share.
@@ -95,6 +97,9 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 	}
 	if cfg.HostRings {
 		p.ringer = newRinger(p)
+	}
+	if m.Signal == SignalImmediate {
+		p.receiver = newReceiver(env, p.node, p.kinds, p.node.Core(1)) // the ringer has core 0
 	}
 	if !cfg.Ordered() && env.Find != nil {
 		env.Find(0, stage.Hazard{
@@ -184,6 +189,14 @@ type Receiver interface{ Landing() sim.Sink }
 
 // Landing returns the sink of messages for this thread.
 func (t *thread) Landing() sim.Sink { return landing{t} }
+
+// Landing returns the sink of messages for this thread.
+func (t *poster) Landing() sim.Sink {
+	if r := t.path.receiver; r != nil {
+		return r.landing(&t.thread)
+	}
+	return t.thread.Landing()
+}
 
 // Batch returns the messages per post.
 func (t *poster) Batch() int { return t.path.batch }
@@ -336,12 +349,7 @@ func (t *poster) unfenced() {
 }
 
 // wqes is the number of WQEs that the thread reserves at a time.
-func (t *poster) wqes() int {
-	if t.msg.Signal != SignalNone {
-		return 2 * t.path.portion
-	}
-	return t.path.portion
-}
+func (t *poster) wqes() int { return t.msg.wqes() * t.path.portion }
 
 // send has the batch's WQEs in the send queue and, if it rings, the posted
 // write to the doorbell register on its way.
@@ -388,24 +396,24 @@ func (t *poster) fill() {
 	if m.Get {
 		w.Opcode = nic.RDMARead
 	}
-	sig := w
-	sig.Inline, sig.Bytes, sig.Flag, sig.Remote = true, 8, true, m.Word
-	if m.Signal == SignalAtomic {
-		sig.Opcode, sig.Inline = nic.FetchAdd, false
+	sig := m.flag(w)
+	if m.Alone {
+		w = sig
+	} else {
+		w.Imm = m.Signal == SignalImmediate
 	}
 	each := p.cfg.Library == LibDOCA || p.cfg.Library == LibDeepEP // every WQE asks for a CQE
 	w.Signaled, sig.Signaled = each, each
 	for range p.portion {
 		t.filled++
 		if t.filled == p.batch { // one CQE retires the batch
-			sig.Signaled, sig.Land = true, t.land
-			w.Signaled, w.Land = each || m.Signal == SignalNone, t.land
-			if m.Signal != SignalNone {
-				w.Land = nil
+			if m.wqes() == 1 {
+				w.Signaled, w.Land = true, t.land
 			}
+			sig.Signaled, sig.Land = true, t.land
 		}
 		t.put(w)
-		if m.Signal != SignalNone {
+		if m.wqes() == 2 {
 			t.put(sig)
 		}
 	}

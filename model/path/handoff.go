@@ -92,15 +92,22 @@ type Proxy struct {
 	Lock                 bool       // the workers of a node take one lock to post
 	Wait                 cpu.Policy // how a worker waits for work
 	Counts               Counts
-	NoSlotCheck          bool // a thread takes its slot without a look whether it is free
-	CQDepth              int  // CQEs that a worker's CQ holds; 0: as many as can come
-	DescriptorBytes      int64
-	SignalBytes          int64 // what a signal adds to its descriptor
-	TailLines            int   // lines beside the descriptor that the worker must load
-	Clears               int   // lines of the descriptor that the worker rewrites when it has read them
-	Rewrites             int   // lines that the worker writes per completion after the GPU has read them
-	Lookups              int   // tree or hash look-ups per message
-	PassLookups          int   // the same per pass
+	// Context: a completion call covers the context: every peer's ring where each
+	// has its own, every worker where a quiet is an entry; else the thread's ring.
+	Context         bool
+	Peers           Peers
+	Answered        bool // no completion is asked for: the peer answers
+	RingPerPeer     bool // each peer has rings of its own
+	Receiver        bool // a thread of its own takes the immediates that come, else the workers do
+	NoSlotCheck     bool // a thread takes its slot without a look whether it is free
+	CQDepth         int  // CQEs that a worker's CQ holds; 0: as many as can come
+	DescriptorBytes int64
+	SignalBytes     int64 // what a signal adds to its descriptor
+	TailLines       int   // lines beside the descriptor that the worker must load
+	Clears          int   // lines of the descriptor that the worker rewrites when it has read them
+	Rewrites        int   // lines that the worker writes per completion after the GPU has read them
+	Lookups         int   // tree or hash look-ups per message
+	PassLookups     int   // the same per pass
 }
 
 // inlined reports whether the worker can put the payload into the WQE: the
@@ -203,26 +210,72 @@ func (x *Proxy) Program(m Message) Program {
 	return p
 }
 
-// QuietProgram lists what a GPU thread does to learn of completion before and
-// after it polls.
-func (x *Proxy) QuietProgram() (before, after []Step) {
+// ringPeers is the number of rings that a context has for each of its threads'
+// queues: one a peer, or one for all.
+func (x *Proxy) ringPeers() int {
+	if x.RingPerPeer {
+		return max(1, x.Peers.Count)
+	}
+	return 1
+}
+
+// answers is the number of workers that answer a quiet.
+func (x *Proxy) answers() int {
+	if x.Quiet == QuietEntry && x.Context {
+		return x.Workers
+	}
+	return 1
+}
+
+// QuietProgram lists what a GPU thread does to learn of completion; nil where
+// that is one poll of its ring's progress.
+func (x *Proxy) QuietProgram() []Step {
+	var l list
+	const s = stage.GPUPoll
 	switch x.Quiet {
 	case QuietRequest:
-		before = []Step{
-			{Do: DoFresh, Stage: stage.GPUPoll, N: 1, Why: "how much was issued"},
-			{Do: DoHostAtomic, Stage: stage.GPUPoll, N: 1, Why: "maximum into the request word in host memory"},
-		}
+		l.add(s, DoFresh, 1, "how much was issued")
+		l.add(s, DoHostAtomic, 1, "maximum into the request word in host memory")
+		l.add(s, DoPollAnswer, 1, "ack word in host memory, over PCIe: every queue to every peer is drained")
 		f := FenceSystem.step()
-		f.Stage, f.Why = stage.GPUPoll, "what the quiet orders"
-		return before, []Step{f}
+		f.Stage, f.Why = s, "what the quiet orders"
+		l = append(l, f)
 	case QuietEntry:
 		p := x.Program(Message{})
 		for i := range p.Each {
-			p.Each[i].Stage = stage.GPUPoll
+			p.Each[i].Stage = s
 		}
-		return p.Each, nil
+		for range x.answers() {
+			l = append(l, p.Each...)
+		}
+		for range x.answers() {
+			l.add(s, DoPollAnswer, 1, "the worker's answer in host memory, over PCIe")
+		}
+	case QuietCounter:
+		if !x.Context || !x.RingPerPeer {
+			return nil
+		}
+		before, after := x.Peers.others()
+		x.idle(&l, before)
+		l.add(s, DoFresh, 1, "produced index of the ring")
+		l.add(s, DoPollRing, 1, "consumed index, until it has passed")
+		x.idle(&l, after)
+		x.Peers.meet(&l)
 	}
-	return nil, nil
+	return l
+}
+
+// idle lists the looks at n rings whose entries are all consumed.
+func (x *Proxy) idle(l *list, n int) {
+	if n == 0 {
+		return
+	}
+	l.add(stage.GPUPoll, DoFresh, n, "other peers: produced index of a ring")
+	if x.CompletionIn == pcie.Host {
+		l.add(stage.GPUPoll, DoHostLoad, n, "other peers: consumed index in host memory, a read over PCIe each")
+	} else {
+		l.add(stage.GPUPoll, DoFresh, n, "other peers: consumed index, which the host stores into GPU memory")
+	}
 }
 
 // WorkerStep is one step of the proxy's pass, for explain.
@@ -273,7 +326,7 @@ func (x *Proxy) Worker(c *cpu.Config, m Message) []WorkerStep {
 	if x.BlueFlame {
 		what = "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence"
 	}
-	if m.Signal != SignalNone && x.SignalApart {
+	if m.Signal != SignalNone && !m.Alone && x.SignalApart {
 		add(stage.CPURing, c.Flush.Mean(), what, "the write")
 		add(stage.CPUPost, c.Build.Mean()+c.Post.Mean(), "ibv_post_send again", "the signal is a call of its own")
 	}
@@ -287,7 +340,11 @@ func (x *Proxy) Worker(c *cpu.Config, m Message) []WorkerStep {
 		add(stage.CPUPoll, times(x.Rewrites, c.Rewrite), "progress line rewritten after the GPU has read it", "the GPU reads it over PCIe")
 	}
 	switch {
+	case x.Answered && x.Quiet != QuietCounter: // nobody asks for a quiet
 	case x.Quiet == QuietRequest:
+		if n := x.Peers.Count - 1; n > 0 {
+			add(stage.CPUPublish, times(n, c.Check), "look at the other peers' queues", "a quiet request drains the queues to every peer")
+		}
 		add(stage.CPUPublish, c.Publish.Mean(), "answer to a quiet request", "once every queue is drained; the ring is not served meanwhile")
 	case x.Quiet == QuietEntry:
 		add(stage.CPUPublish, c.Publish.Mean()+times(x.DrainPolls, c.PollEmpty), "answer to a quiet entry", "once what was posted before it has completed")

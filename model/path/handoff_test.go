@@ -97,20 +97,34 @@ func TestHandoffPrograms(t *testing.T) {
 
 // TestQuietPrograms does the same for what a thread does to learn of completion.
 func TestQuietPrograms(t *testing.T) {
+	entry := "atomic > load, L2 > build > fence > store, host"
 	for _, c := range []struct {
-		cfg           Proxy
-		before, after string
+		name string
+		cfg  Proxy
+		want string
 	}{
-		{Proxy{Quiet: QuietCounter}, "", ""},
-		{Proxy{Quiet: QuietRequest}, "load, L2 > atomic, host", "fence"},
-		{Proxy{Quiet: QuietEntry, Handoff: HandoffFIFO, DescriptorBytes: 16}, "atomic > load, L2 > build > fence > store, host", ""},
+		{"counter", Proxy{Quiet: QuietCounter}, ""},
+		{"counter, one ring for all peers", Proxy{Quiet: QuietCounter, Context: true, Peers: Peers{Count: 8}}, ""},
+		{
+			"counter, every peer's ring",
+			Proxy{Quiet: QuietCounter, Context: true, RingPerPeer: true, CompletionIn: pcie.Host, Peers: Peers{Count: 8, Before: 2}},
+			"load, L2x2 > load, hostx2 > load, L2 > poll counter > load, L2x5 > load, hostx5",
+		},
+		{
+			"counters in GPU memory",
+			Proxy{Quiet: QuietCounter, Context: true, RingPerPeer: true, CompletionIn: pcie.GPU, Peers: Peers{Count: 3}},
+			"load, L2 > poll counter > load, L2x2 > load, L2x2",
+		},
+		{"request", Proxy{Quiet: QuietRequest}, "load, L2 > atomic, host > poll answer > fence"},
+		{"entry", Proxy{Quiet: QuietEntry, Handoff: HandoffFIFO, DescriptorBytes: 16, Workers: 2}, entry + " > poll answer"},
+		{
+			"entries to all workers",
+			Proxy{Quiet: QuietEntry, Context: true, Handoff: HandoffFIFO, DescriptorBytes: 16, Workers: 2},
+			entry + " > " + entry + " > poll answer > poll answer",
+		},
 	} {
-		before, after := c.cfg.QuietProgram()
-		if got := text(before); got != c.before {
-			t.Errorf("%v before: got %q, want %q", c.cfg.Quiet, got, c.before)
-		}
-		if got := text(after); got != c.after {
-			t.Errorf("%v after: got %q, want %q", c.cfg.Quiet, got, c.after)
+		if d := cmp.Diff(c.want, text(c.cfg.QuietProgram())); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
 	}
 }

@@ -68,6 +68,8 @@ type Protocol struct {
 	HostRings bool // a CPU thread rings
 	SlotIn    pcie.Unit
 	AllQueues bool // completion visits every queue and DCI
+	Context   bool // completion visits every peer of the context (DOCA)
+	Peers     Peers
 	DCIs      int
 	SystemEnd bool // a system-scope fence ends the completion routine
 	// SystemWait: a system-scope fence ends the wait for a message.
@@ -77,6 +79,41 @@ type Protocol struct {
 	Insist     bool  // callers, but for background load, post and wait: every post must ring
 	// PicksQueue: each post goes to the next of the QPs to its peer.
 	PicksQueue bool
+}
+
+// Peers are those that a completion call looks at: the peers of a communicator
+// (NCCL) or the other PEs (NVSHMEM), in the order of the walk. Messages go to one.
+type Peers struct {
+	Count  int // the messages' peer among them; 0 is 1
+	Used   int // of those, peers that something was sent to
+	Before int // peers ahead of the messages' in the walk
+	Lanes  int // of a warp that share out the walk; 0 is 1
+}
+
+// others returns the rounds of the walk ahead of the messages' peer and behind it.
+func (p Peers) others() (before, after int) {
+	n := max(1, p.Count)
+	return p.rounds(min(p.Before, n-1), n)
+}
+
+// rounds returns those ahead of visit i of n and behind it: the lanes visit side by
+// side, one each.
+func (p Peers) rounds(i, n int) (before, after int) {
+	before = i / max(1, p.Lanes)
+	return before, p.ceil(n) - 1 - before
+}
+
+// ceil returns the rounds of n visits.
+func (p Peers) ceil(n int) int {
+	lanes := max(1, p.Lanes)
+	return (n + lanes - 1) / lanes
+}
+
+// meet has the lanes wait for each other, where there are several.
+func (p Peers) meet(l *list) {
+	if p.Lanes > 1 {
+		l.add(stage.GPUPoll, DoSyncWarp, 1, "all lanes have made their visits")
+	}
 }
 
 // list gathers steps of one program.
@@ -119,6 +156,10 @@ func (d *Doorbell) library(m Message, limit int64) Program {
 
 // wqe lists the stores of a message's WQEs.
 func (d *Doorbell) wqe(l *list, m Message, limit int64) {
+	if m.Alone {
+		l.add(stage.GPUBuild, DoBuild, 1, "the signal's segments into the send queue")
+		return
+	}
 	l.add(stage.GPUBuild, DoBuild, 1, "control, remote address and data segments into the send queue")
 	if d.Vector > 0 {
 		l.add(stage.GPUBuild, DoBuild, 1, "address vector: over DC each WQE names its peer")
@@ -134,7 +175,7 @@ func (d *Doorbell) wqe(l *list, m Message, limit int64) {
 	default:
 		l.load(stage.GPUBuild, DoInline, 1, gpu.LinePayload, "payload into the WQE, word by word")
 	}
-	if m.Signal != SignalNone {
+	if m.wqes() == 2 {
 		l.add(stage.GPUBuild, DoBuild, 1, "second WQE: the signal, behind the data in the same queue")
 	}
 }
@@ -322,10 +363,22 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 	case LibBare:
 		return nil
 	case LibDOCA:
+		before, after, first, last := 0, 0, 0, 0
+		if d.Context {
+			before, after = d.Peers.others()
+			n := max(0, d.Peers.Used-1)
+			ahead := min(n, d.Peers.Before)
+			first, last = min(before, d.Peers.ceil(ahead)), min(after, d.Peers.ceil(n-ahead))
+		}
+		d.flushIdle(&l, before-first, first)
 		l.add(s, DoFresh, 3, "flushAsync: last get issued, last get visible, reserved index: the ticket")
 		l.add(s, DoPollCQ, 2, "wait: consumer index, then the CQE of the ticket, in turn")
 		d.end(&l)
 		l.add(s, DoAtomic, 1, "consumer index, maximum")
+		d.flushIdle(&l, after-last, last)
+		if d.Context {
+			d.Peers.meet(&l)
+		}
 	case LibDeepEP:
 		l.add(s, DoFresh, 2, "ready index, consumer index")
 		l.add(s, DoPollCQ, 1, "WQE counter of the collapsed CQE")
@@ -334,9 +387,12 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 		if d.Public && d.Counts.PublicCalls > 0 {
 			l.add(s, DoCall, d.Counts.PublicCalls, "public entry")
 		}
-		if n := d.visits(used); n > 0 {
-			d.visit(&l, n)
+		before, after := 0, 0
+		if d.AllQueues { // the pool of DCIs, then the QPs of each peer in turn
+			n := max(1, d.Peers.Count)
+			before, after = d.Peers.rounds(d.DCIs+min(d.Peers.Before, n-1)*queues+used, d.DCIs+n*queues)
 		}
+		d.visit(&l, before)
 		l.add(s, DoFresh, 1, "ready index")
 		d.cold(&l)
 		l.add(s, DoConst, 2, "CQ pointer, then its descriptor")
@@ -346,25 +402,33 @@ func (d *Doorbell) Wait(used, queues int) []Step {
 		l.add(s, DoAtomic, 1, "consumer index, maximum")
 		l.add(s, DoFresh, 1, "opcode: an error?")
 		l.cta(s, 1)
-		if d.AllQueues && queues-1-used > 0 {
-			d.visit(&l, queues-1-used)
+		d.visit(&l, after)
+		if d.AllQueues {
+			d.Peers.meet(&l)
 		}
 		d.end(&l)
 	}
 	return l
 }
 
-// visits is the number of queues that a quiet of all looks at before used: the
-// pool of DCIs, then the QPs to the peer.
-func (d *Doorbell) visits(used int) int {
-	if !d.AllQueues {
-		return 0
+// flushIdle flushes QPs to other peers: fresh ones that nothing was ever sent
+// over, and used ones with nothing outstanding, whose ticket's CQE is there.
+func (d *Doorbell) flushIdle(l *list, fresh, used int) {
+	for range used {
+		l.add(stage.GPUPoll, DoFresh, 4, "peer with nothing outstanding: get counters, ticket, consumer index")
+		d.end(l)
+		l.add(stage.GPUPoll, DoAtomic, 1, "its consumer index, maximum")
 	}
-	return d.DCIs + used
+	if fresh > 0 {
+		l.add(stage.GPUPoll, DoFresh, 3*fresh, "peers never sent to: get counters and reserved index, which end their flush")
+	}
 }
 
 // visit looks at n queues without anything outstanding.
 func (d *Doorbell) visit(l *list, n int) {
+	if n <= 0 {
+		return
+	}
 	l.add(stage.GPUPoll, DoVisit, n, "queue with nothing outstanding: ready index, descriptor, consumer index")
 }
 

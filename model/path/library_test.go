@@ -104,6 +104,19 @@ func TestWaitPrograms(t *testing.T) {
 	}{
 		{"bare", path.Protocol{}, 0, 1, ""},
 		{"doca", path.Protocol{Library: path.LibDOCA, SystemEnd: true}, 0, 1, "load, L2*3 > poll CQ*2 > fence.sys.full > atomic"},
+		{
+			"doca, context: flushed one after the other",
+			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 8, Used: 3, Before: 1}},
+			0, 1,
+			"load, L2*4 > acquire > atomic > load, L2*3 > poll CQ*2 > acquire > atomic > load, L2*4 > acquire > atomic > load, L2*15",
+		},
+		{
+			"doca, context: lanes of a warp share the peers out",
+			path.Protocol{Library: path.LibDOCA, Context: true, Peers: path.Peers{Count: 65, Used: 40, Before: 32, Lanes: 32}},
+			0, 1,
+			"load, L2*4 > acquire > atomic > load, L2*3 > poll CQ*2 > acquire > atomic > load, L2*4 > acquire > atomic > syncwarp",
+		},
+		{"doca, context of one peer", path.Protocol{Library: path.LibDOCA, Context: true}, 0, 1, "load, L2*3 > poll CQ*2 > acquire > atomic"},
 		{"deepep looks at one queue", path.Protocol{Library: path.LibDeepEP, AllQueues: true}, 2, 8, "load, L2*2 > poll CQ > fence.cta*2"},
 		{
 			"nvshmem, used queue",
@@ -116,6 +129,18 @@ func TestWaitPrograms(t *testing.T) {
 			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, SystemEnd: true},
 			2, 8,
 			"visit idle queue*5 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > visit idle queue*5 > fence.sys.full",
+		},
+		{
+			"nvshmem, all: a warp shares 153 DCIs and 2 QPs out",
+			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 153, Peers: path.Peers{Lanes: 32}},
+			0, 2,
+			"visit idle queue*4 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > syncwarp > acquire",
+		},
+		{
+			"nvshmem, all: the QPs to every PE",
+			path.Protocol{Library: path.LibNVSHMEM, AllQueues: true, DCIs: 3, Peers: path.Peers{Count: 4, Before: 1}},
+			1, 2,
+			"visit idle queue*6 > load, L2 > load, read-only*2 > load, L2*2 > fence.cta > poll CQ*2 > atomic > load, L2 > fence.cta > visit idle queue*4 > acquire",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

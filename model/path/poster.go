@@ -146,7 +146,7 @@ func (t *poster) ended() bool {
 	switch was {
 	case insisting:
 		t.await(t.c)
-	case quieting, settling:
+	case quieting:
 		t.client.Completed(t.c)
 	case posting:
 		return true

@@ -20,11 +20,13 @@ type ProxyPath struct {
 	kinds   *kindTable
 	prog    []Step
 	plain   []Step // of messages without a signal
-	quiet   []Step // what a waiting thread does before it polls
-	after   []Step // and after
+	quiet   []Step // completion routine; nil: one poll of the ring's progress
 	workers []*worker
 	rings   []*ring
 	lock    sim.Server // of all workers, where they share one
+	// receiver takes the immediates that come; nil: none do, or the workers take
+	// them.
+	receiver *receiver
 }
 
 // ring is a descriptor ring with its progress counter.
@@ -67,10 +69,9 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	bare := m
 	bare.Signal = SignalNone
 	p.plain = bind(cfg.Program(bare), bare, batch, false)
-	before, after := cfg.QuietProgram()
-	p.quiet, p.after = bind(Program{Each: before}, m, 1, false), after
+	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false)
 	for i := range cfg.Workers {
-		w := &worker{path: p, core: p.node.Core(i)}
+		w := &worker{path: p, index: i, core: p.node.Core(i)}
 		w.wait = cpu.NewWaiter(w.core, &p.cfg.Wait)
 		qp, err := p.node.NIC.NewQP(peer, pcie.Host, cqe{w})
 		if err != nil {
@@ -82,9 +83,16 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	}
 	for i := range cfg.Rings {
 		w := p.workers[i%cfg.Workers]
-		r := &ring{path: p, worker: w, index: len(w.rings)}
-		w.rings = append(w.rings, r)
-		p.rings = append(p.rings, r)
+		for peer := range cfg.ringPeers() {
+			r := &ring{path: p, worker: w, index: len(w.rings)}
+			w.rings = append(w.rings, r)
+			if peer == 0 {
+				p.rings = append(p.rings, r) // messages go to the first peer; the others' rings stay empty
+			}
+		}
+	}
+	if m.Signal == SignalImmediate && cfg.Receiver {
+		p.receiver = newReceiver(env, p.node, p.kinds, p.node.Core(cfg.Workers))
 	}
 	for _, w := range p.workers {
 		w.idle()
@@ -98,12 +106,13 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	return p, nil
 }
 
-// perMessage is the number of WQEs of a message.
+// perMessage is the number of WQEs of a message: posted apart, an immediate has
+// an empty write of its own.
 func (p *ProxyPath) perMessage() int {
-	if p.msg.Signal == SignalWrite || p.msg.Signal == SignalAtomic {
+	if p.cfg.SignalApart && p.msg.Signal == SignalImmediate && !p.msg.Alone {
 		return 2
 	}
-	return 1
+	return p.msg.wqes()
 }
 
 // producer is a GPU thread of this path.
@@ -117,10 +126,16 @@ type producer struct {
 	plain   bool // its messages have no signal
 	doing   purpose
 	granted bool // a slot was freed for the thread that waits for room
-	answer  struct {
-		came  bool
-		cause sim.Cause
-	}
+	own     int  // number of its ring
+	// Of the quiet under way: entries written, answers polled for, answers.
+	entries, polled int
+	answers         []answer
+}
+
+// answer is a worker's to the quiet of a thread.
+type answer struct {
+	came  bool
+	cause sim.Cause
 }
 
 // purpose is what the program that a producer runs is for.
@@ -129,16 +144,27 @@ type purpose uint8
 const (
 	posting purpose = iota
 	quieting
-	settling  // what follows the poll of a quiet
 	insisting // a GPU thread rings for a post that nobody has rung for
 )
 
 // NewThread adds a thread on the SM that enqueues to ring.
 func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
-	t := &producer{path: p, ring: p.rings[ring], post: p.prog}
+	t := &producer{path: p, ring: p.rings[ring], own: ring, post: p.prog}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
 	t.acquires, t.looksIn = p.cfg.Handoff != HandoffSingleProducer, p.msg.Word
+	t.answers = make([]answer, p.cfg.answers())
 	return t
+}
+
+// Landing returns the sink of messages for this thread.
+func (t *producer) Landing() sim.Sink {
+	switch p := t.path; {
+	case p.receiver != nil:
+		return p.receiver.landing(&t.thread)
+	case p.msg.Signal == SignalImmediate:
+		return &arrived{t.ring.worker, &t.thread}
+	}
+	return t.thread.Landing()
 }
 
 // Plain makes the thread's messages plain ones, whatever signal others of the
@@ -180,9 +206,31 @@ func (t *producer) unfenced() {
 	t.env.find(t.node, stage.FlagBeforeData, stage.Possible, t.ring.index, "a fault left out the release between the payload's stores and the descriptor that announces them to the proxy")
 }
 
+// quietRing is the ring that the next entry of a quiet goes to: the thread's
+// own, or the first of each worker in turn.
+func (t *producer) quietRing() int {
+	if len(t.answers) > 1 {
+		return t.entries
+	}
+	return t.own
+}
+
 func (t *producer) shared(s *Step) bool {
 	p, r := t.path, t.ring
 	switch s.Do {
+	case DoPollRing:
+		t.poll(t.c)
+		return false
+	case DoPollAnswer:
+		a := &t.answers[t.polled]
+		t.polled++
+		t.host.next = running
+		t.pc++
+		t.pollHost(s.Stage, a.came)
+		if a.came {
+			t.hostArrived(a.cause)
+		}
+		return false
 	case DoAtomic:
 		t.times(s, t.sm.Config().Atomic)
 	case DoHostLoad:
@@ -195,6 +243,11 @@ func (t *producer) shared(s *Step) bool {
 		t.loadHost(s.Stage)
 		return false
 	case doSend:
+		quiet := uint32(0)
+		if t.doing == quieting {
+			i := t.quietRing()
+			r, quiet = p.rings[i], uint32(i)+1
+		}
 		if full := r.free() <= 0; full && p.cfg.NoSlotCheck && !t.granted {
 			t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
 		} else if !t.granted && (r.room.Len() > 0 || full) {
@@ -212,9 +265,9 @@ func (t *producer) shared(s *Step) bool {
 			r.granted--
 		}
 		r.enqueued++
-		bytes := p.cfg.DescriptorBytes
-		if t.doing == quieting {
-			p.node.Bus.Write(pcie.GPU, pcie.Host, bytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, 1)
+		if quiet > 0 {
+			t.entries++
+			p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.DescriptorBytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, quiet)
 			return true
 		}
 		if t.pc == len(t.prog)-1 {
@@ -231,8 +284,8 @@ type arrival struct{ *producer }
 func (a arrival) Done(quiet uint32, c sim.Cause) {
 	r := a.ring
 	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
-	if quiet != 0 {
-		d.quiet = a.producer
+	if quiet > 0 {
+		r, d.quiet = a.path.rings[quiet-1], a.producer
 	}
 	if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
 		*r.visible.Front() = d
@@ -255,15 +308,28 @@ func (q asked) Done(upto uint32, c sim.Cause) {
 // AwaitCompletion learns of the oldest batch's completion: by the progress
 // counter, or by the stack's quiet, which tells of all.
 func (t *producer) AwaitCompletion(c sim.Cause) {
-	t.c = c
-	if p := t.path; p.cfg.Quiet != QuietCounter && !p.cfg.Stream && !t.plain {
-		t.doing, t.answer.came = quieting, false
+	if p := t.path; len(p.quiet) > 0 && !p.cfg.Stream && !t.plain {
+		t.doing, t.entries, t.polled = quieting, 0, 0
+		clear(t.answers)
 		t.start(c, p.quiet)
 		return
+	}
+	t.poll(c)
+}
+
+// poll waits until the ring's progress covers the oldest batch.
+func (t *producer) poll(c sim.Cause) {
+	t.c = c
+	listed := t.doing == quieting // as a step of the routine
+	if listed {
+		t.pc++
 	}
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.CompletionIn == pcie.Host {
+		if listed {
+			t.host.next = running
+		}
 		t.pollHost(stage.GPUPoll, ok)
 	}
 	if ok {
@@ -276,38 +342,28 @@ func (t *producer) AwaitCompletion(c sim.Cause) {
 	t.ring.polls = append(t.ring.polls, t)
 }
 
-// ended goes from the quiet's steps to its poll, and from those after it to
-// the client.
+// ended tells the client of a quiet's end.
 func (t *producer) ended() bool {
-	switch t.doing {
-	case posting:
+	if t.doing == posting {
 		return true
-	case quieting:
-		t.host.next = seen
-		if len(t.path.after) > 0 {
-			t.prog, t.pc, t.doing = t.path.after, 0, settling
-			t.host.next = running
-		}
-		t.pollHost(stage.GPUPoll, t.answer.came)
-		if t.answer.came {
-			t.hostArrived(t.answer.cause)
-		}
-	case settling:
-		t.client.Completed(t.c)
 	}
+	t.client.Completed(t.c)
 	return false
 }
 
-// answered has the worker's answer to a quiet in host memory.
-func (t *producer) answered(c sim.Cause) {
+// answered has worker number w's answer to a quiet in host memory.
+func (t *producer) answered(w int, c sim.Cause) {
+	if len(t.answers) == 1 {
+		w = 0
+	}
 	for t.due.Len() > 0 {
 		t.due.Pop()
 	}
-	if t.answer.came = true; t.state == pollingHost {
+	a := &t.answers[w]
+	*a = answer{true, c}
+	if t.state == pollingHost && t.polled == w+1 {
 		t.hostArrived(c)
-		return
 	}
-	t.answer.cause = c
 }
 
 func (t *producer) found(c sim.Cause) {
@@ -315,7 +371,11 @@ func (t *producer) found(c sim.Cause) {
 		t.hostArrived(c)
 		return
 	}
-	t.look(stage.GPUPoll, c, seen)
+	next := seen
+	if t.doing == quieting {
+		next = looked
+	}
+	t.look(stage.GPUPoll, c, next)
 }
 
 // Retire takes the oldest batch off if the counter shows it; own's operation
@@ -365,6 +425,9 @@ func (p *ProxyPath) Busy() sim.Duration {
 	for _, w := range p.workers {
 		d += w.busy
 	}
+	if p.receiver != nil {
+		d += p.receiver.busy
+	}
 	return d
 }
 
@@ -377,6 +440,11 @@ func (p *ProxyPath) Asleep() sim.Duration {
 	return d
 }
 
-// Workers returns the number of worker threads, each of which keeps a core while
-// it does not sleep.
-func (p *ProxyPath) Workers() int { return len(p.workers) }
+// Workers returns the number of CPU threads, each of which keeps a core while it
+// does not sleep.
+func (p *ProxyPath) Workers() int {
+	if p.receiver != nil {
+		return len(p.workers) + 1
+	}
+	return len(p.workers)
+}

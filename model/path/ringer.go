@@ -184,18 +184,24 @@ func (d *Doorbell) Ringer(c *cpu.Config, bar1 sim.Duration) []WorkerStep {
 		WorkerStep{stage.CPURing, "8-byte doorbell", c.Publish.Mean(), "page that does not combine writes: nothing to flush; posts between two looks share it"})
 }
 
-// Busy returns the time that the CPU thread which rings spent on work.
-func (p *DoorbellPath) Busy() sim.Duration {
-	if p.ringer == nil {
-		return 0
+// Busy returns the time that the CPU threads which ring and receive spent on work.
+func (p *DoorbellPath) Busy() (d sim.Duration) {
+	if p.ringer != nil {
+		d += p.ringer.work
 	}
-	return p.ringer.work
+	if p.receiver != nil {
+		d += p.receiver.busy
+	}
+	return d
 }
 
 // Workers returns the number of CPU threads, each of which keeps a core.
-func (p *DoorbellPath) Workers() int {
-	if p.ringer == nil {
-		return 0
+func (p *DoorbellPath) Workers() (n int) {
+	if p.ringer != nil {
+		n++
 	}
-	return 1
+	if p.receiver != nil {
+		n++
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package path
 
 import (
 	"gdisim/model/gpu"
+	"gdisim/model/nic"
 	"gdisim/model/pcie"
 	"gdisim/sim"
 	"gdisim/stage"
@@ -41,6 +42,8 @@ const (
 	DoMax                      // raise the producer index; if it is no lower already, go to the unlock
 	DoSlot                     // leave the index to the CPU thread that rings
 	DoPollCQ                   // poll the CQ until the awaited CQE shows
+	DoPollRing                 // poll the ring's progress until it covers the oldest batch
+	DoPollAnswer               // poll a worker's answer to a quiet
 	DoVisit                    // look at a queue that has nothing outstanding
 	DoReadOnly                 // loads through the read-only path, which no acquire makes cold
 	doEnd                      // no step: where a program ends
@@ -52,7 +55,7 @@ var actionNames = [...]string{
 	DoFresh: "load, L2", DoAtomic: "atomic", DoBuild: "build", DoInline: "inline copy", DoSyncWarp: "syncwarp", DoFence: "fence", DoAcquire: "acquire",
 	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostAtomic: "atomic, host", DoStores: "stores, local", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
 	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", DoReserve: "reserve", DoPublish: "publish", DoDecide: "must it ring", DoMax: "atomic max",
-	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoVisit: "visit idle queue", DoReadOnly: "load, nc", doEnd: "", doSend: "",
+	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoPollRing: "poll counter", DoPollAnswer: "poll answer", DoVisit: "visit idle queue", DoReadOnly: "load, nc", doEnd: "", doSend: "",
 }
 
 // String returns the action's name.
@@ -154,6 +157,37 @@ type Message struct {
 	// Fresh: the payload is a new word each time, as where the receiver polls it: a
 	// thread whose NIC reads it from memory stores it there first.
 	Fresh bool
+	// Alone: the signal goes without a write before it, as an answer does.
+	Alone bool
+}
+
+// Answer returns the message by which a peer says that it has m: a signal of m's
+// kind alone, or a word of 8 bytes.
+func (m Message) Answer() Message {
+	m.Bytes, m.Alone = 8, m.Signal != SignalNone
+	return m
+}
+
+// wqes is the number of WQEs of the message: an immediate is part of its write.
+func (m Message) wqes() int {
+	if !m.Alone && (m.Signal == SignalWrite || m.Signal == SignalAtomic) {
+		return 2
+	}
+	return 1
+}
+
+// flag returns what tells the receiver of the write w: 8 bytes written or added
+// behind it, or an empty write that brings the immediate.
+func (m Message) flag(w nic.WQE) nic.WQE {
+	w.Inline, w.Bytes, w.Flag, w.Remote = true, 8, true, m.Word
+	switch m.Signal {
+	case SignalAtomic:
+		w.Opcode, w.Inline = nic.FetchAdd, false
+	case SignalImmediate:
+		w.Bytes, w.Flag, w.Imm = 0, false, true // its CQE tells
+	case SignalNone, SignalWrite:
+	}
+	return w
 }
 
 // Signal is how a put tells its receiver, beyond the data itself.
@@ -164,7 +198,7 @@ const (
 	SignalNone      Signal = iota // the receiver polls the data
 	SignalWrite                   // a second, inline write
 	SignalAtomic                  // a fetch-add by the NIC
-	SignalImmediate               // an immediate in the write: a CQE at the receiver's CPU
+	SignalImmediate               // an immediate in the write: a receive CQE, which a CPU thread of the receiver counts
 )
 
 // Counts are the step counts of a stack's post, each with its source in the
@@ -266,8 +300,14 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if d.Posting == PostHandoff {
 		add(each, Step{Do: DoAwaitTurn, Stage: stage.GPUReserve, N: 1, Why: "slots are published in order"})
 	}
-	add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "control, remote address, data segments into the send queue"})
-	if d.inlined(m, inlineLimit) {
+	why := "control, remote address, data segments into the send queue"
+	if m.Alone {
+		why = "the signal's segments into the send queue"
+	}
+	add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: why})
+	if m.Alone {
+		// What it brings is a number in a register.
+	} else if d.inlined(m, inlineLimit) {
 		add(each, Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"})
 	} else if !m.Get {
 		if m.Fresh {
@@ -275,7 +315,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 		}
 		add(each, Step{Do: DoLoad, Stage: stage.GPUBuild, N: 2, Line: gpu.LinePayload, Why: "key and address of the payload"})
 	}
-	if m.Signal != SignalNone {
+	if m.wqes() == 2 {
 		add(each, Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "second WQE: the signal"})
 	}
 	if checks {

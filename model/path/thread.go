@@ -52,7 +52,8 @@ const (
 	polling
 	loading // a load from host memory is a step of the program
 	pollingHost
-	seen // the look that succeeds has been computed
+	seen   // the look that succeeds has been computed
+	looked // so has that of a step of the program, which goes on
 	seenData
 )
 
@@ -99,6 +100,9 @@ func (r resume) Handle(uint32) {
 		t.run()
 	case loading:
 		t.readHost(t.prog[t.pc].Stage)
+	case looked:
+		t.state, t.t = running, t.env.Eng.Now()
+		t.run()
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)

@@ -231,20 +231,7 @@ func (t *verbsThread) Post(c sim.Cause) {
 	t.post(at)
 }
 
-func (t *verbsThread) wqes() int {
-	if t.path.perMessage() == 2 {
-		return 2 * t.path.batch
-	}
-	return t.path.batch
-}
-
-// perMessage is the number of WQEs of a message.
-func (p *VerbsPath) perMessage() int {
-	if p.msg.Signal == SignalWrite || p.msg.Signal == SignalAtomic {
-		return 2
-	}
-	return 1
-}
+func (t *verbsThread) wqes() int { return t.path.msg.wqes() * t.path.batch }
 
 func (t *verbsThread) post(at sim.Time) {
 	p, cfg := t.path, t.core.Config()
@@ -275,10 +262,15 @@ func (t *verbsThread) enqueue(at sim.Time) {
 	if p.msg.Get {
 		e.Opcode = nic.RDMARead
 	}
-	e.Imm = p.msg.Signal == SignalImmediate
+	sig := p.msg.flag(e)
+	if p.msg.Alone {
+		e = sig
+	} else {
+		e.Imm = p.msg.Signal == SignalImmediate
+	}
 	for i := range p.batch {
 		if i == p.batch-1 {
-			e.Land = t.land // the batch has come with its last message
+			e.Land, sig.Land = t.land, t.land // the batch has come with its last message
 		}
 		t.unsent++
 		asks := !x.Stream || t.unsent >= x.CQEEvery
@@ -286,14 +278,10 @@ func (t *verbsThread) enqueue(at sim.Time) {
 			t.unsent = 0
 		}
 		w := e
-		if p.perMessage() == 2 {
+		if p.msg.wqes() == 2 {
 			w.Land = nil
 			t.qp.Post(w)
-			w = e
-			w.Bytes, w.Inline, w.Flag, w.Remote = 8, true, true, p.msg.Word
-			if p.msg.Signal == SignalAtomic {
-				w.Opcode, w.Inline = nic.FetchAdd, false
-			}
+			w = sig
 		}
 		w.Signaled = asks
 		t.qp.Post(w)
@@ -523,8 +511,9 @@ func (t *verbsThread) observe(c sim.Cause) {
 	p.env.Eng.At(at, t.h, 0)
 }
 
-// Steps lists what the thread does for one message, for explain.
-func (x *Verbs) Steps(c *cpu.Config, m Message) []WorkerStep {
+// Steps lists what the thread does for one message, for explain; if the peer
+// answers, it looks for that and not for a CQE.
+func (x *Verbs) Steps(c *cpu.Config, m Message, answered bool) []WorkerStep {
 	var out []WorkerStep
 	add := func(s stage.Stage, price sim.Duration, what, why string) {
 		out = append(out, WorkerStep{s, what, price, why})
@@ -557,7 +546,9 @@ func (x *Verbs) Steps(c *cpu.Config, m Message) []WorkerStep {
 		what = "sfence; BlueFlame copy (one WR) or 8-byte doorbell (a chain); sfence"
 	}
 	add(stage.CPURing, c.Flush.Mean(), what, "pushes the write-combining buffer out")
-	add(stage.CPUPoll, c.Miss.Mean()+c.PollCQE.Mean(), "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires all before it")
+	if !answered {
+		add(stage.CPUPoll, c.Miss.Mean()+c.PollCQE.Mean(), "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires all before it")
+	}
 	what = "peer: load the polled word (missed: the NIC wrote it)"
 	if m.Signal == SignalImmediate {
 		what = "peer: receive CQE with the immediate; receive posted anew; count"
@@ -571,6 +562,10 @@ func (x *Verbs) Steps(c *cpu.Config, m Message) []WorkerStep {
 	}
 	if x.Launches > 0 {
 		add(stage.GPULaunch, times(x.Launches, x.Copy.Launch), "peer: launch of the kernel that uses it", "until its first instruction")
+	}
+	if answered {
+		add(stage.CPUPost, 0, "peer: the answer, by the steps above", "told of alike, without a payload")
+		add(stage.CPUPoll, c.Miss.Mean(), "the answer, as the peer sees the message", "the peer has seen the message; no CQE is polled for")
 	}
 	return out
 }

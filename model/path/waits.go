@@ -31,7 +31,7 @@ func (t *producer) Waits() string {
 		return "data"
 	case t.state == parked, t.state == pollingHost && !t.granted && t.ring.free() <= 0 && t.doing == posting:
 		return fmt.Sprintf("a slot of ring %d, of whose %d none is free", t.ring.index, t.path.cfg.Depth)
-	case t.doing == quieting:
+	case t.doing == quieting && t.path.cfg.Quiet != QuietCounter:
 		return fmt.Sprintf("the proxy's answer to a quiet of ring %d", t.ring.index)
 	case t.state == polling, t.state == pollingHost:
 		s := fmt.Sprintf("the proxy's progress in ring %d, which is %d", t.ring.index, t.ring.done)

@@ -11,16 +11,19 @@ import (
 // worker is a proxy thread: it looks at its rings and its CQ in turn, for ever.
 type worker struct {
 	path  *ProxyPath
+	index int
 	core  *cpu.Core
 	wait  *cpu.Waiter
 	qp    *nic.QP
 	rings []*ring
 	h     sim.HandlerID
 
-	cqes   sim.FIFO[completion]
-	chains sim.FIFO[chain]
-	drains sim.FIFO[drain]
-	reaped uint32 // WQEs whose CQE the worker has seen
+	cqes     sim.FIFO[completion]
+	receives sim.FIFO[receive]
+	token    *thread // whose count is about to leave
+	chains   sim.FIFO[chain]
+	drains   sim.FIFO[drain]
+	reaped   uint32 // WQEs whose CQE the worker has seen
 
 	pos     int  // what the pass looks at next: a ring, or the CQ behind them
 	stuck   bool // a post waits for room in the send queue:
@@ -51,6 +54,7 @@ const (
 	workerPosting    // the doorbell leaves at the event
 	workerReaping    // CQEs were taken that nobody is told of
 	workerPublishing // the progress counter or an answer leaves at the event
+	workerCounting   // the count of an immediate does
 	workerHolding    // a signal waits for its write's CQE
 	workerReleasing  // and has it at the event
 )
@@ -197,10 +201,12 @@ func (a act) Handle(uint32) {
 	case workerReleasing:
 		w.signal(now)
 		return
+	case workerCounting:
+		p.node.Bus.Write(pcie.CPU, pcie.GPU, 8, w.cause, p.kinds[stage.PCIeNotify], landing{w.token}, 0)
 	case workerPublishing:
 		switch {
 		case w.answer != nil:
-			w.answer.answered(w.cause)
+			w.answer.answered(w.index, w.cause)
 			w.answer = nil
 			if w.ring != nil && int32(w.count-w.ring.done) > 0 {
 				w.ring.Done(w.count, w.cause)
@@ -244,8 +250,12 @@ func (w *worker) look() {
 	}
 	for range len(w.rings) + 2 {
 		if w.pos == len(w.rings) {
-			if w.cqes.Len() > 0 && (w.polled == 0 || !x.CQOnce) {
-				w.reap(t)
+			if (w.cqes.Len() > 0 || w.receives.Len() > 0) && (w.polled == 0 || !x.CQOnce) {
+				if w.receivedFirst() {
+					w.tally(t)
+				} else {
+					w.reap(t)
+				}
 				return
 			}
 			if w.drains.Len() > 0 && int32(w.reaped-w.drains.Front().upto) >= 0 {
@@ -478,11 +488,8 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 	signaled := p.cfg.SignaledEach || last
 	e := w.wqe(c, d)
 	if p.perMessage() == 2 && !d.plain {
-		sig := e
-		sig.Bytes, sig.Inline, sig.Signaled, sig.Flag, sig.Remote = 8, true, signaled, true, p.msg.Word
-		if p.msg.Signal == SignalAtomic {
-			sig.Opcode, sig.Inline = nic.FetchAdd, false
-		}
+		sig := p.msg.flag(e)
+		sig.Signaled = signaled
 		e.Land = nil
 		e.Signaled = p.cfg.SignalApart && (p.cfg.SignaledEach || p.cfg.SignalHeld)
 		w.qp.Post(e)
@@ -492,6 +499,13 @@ func (w *worker) enqueue(r *ring, c sim.Cause, d descriptor, last bool) {
 		}
 		w.qp.Post(sig)
 	} else {
+		switch {
+		case d.plain:
+		case p.msg.Alone:
+			e = p.msg.flag(e)
+		default:
+			e.Imm = p.msg.Signal == SignalImmediate
+		}
 		e.Signaled = signaled
 		w.qp.Post(e)
 	}
@@ -571,7 +585,11 @@ func (w *worker) quiet(r *ring, t sim.Time) {
 func (w *worker) finish(t sim.Time) {
 	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
 	d := w.drains.Pop()
-	t0, t1 := w.run(t, w.times(p.cfg.DrainPolls, cfg.PollEmpty)+w.core.Draw(cfg.Publish))
+	work := w.times(p.cfg.DrainPolls, cfg.PollEmpty) + w.core.Draw(cfg.Publish)
+	if p.cfg.Quiet == QuietRequest {
+		work += w.times(p.cfg.Peers.Count-1, cfg.Check) // the other peers' queues have nothing outstanding
+	}
+	t0, t1 := w.run(t, work)
 	c := join(rec, d.cause, w.cause, p.kinds[stage.CPUPoll], p.env.Eng.Now())
 	k := p.kinds[stage.CPUPublish]
 	k.Wait = uint8(stage.CPUWait)
@@ -580,6 +598,41 @@ func (w *worker) finish(t sim.Time) {
 	w.answer, w.ring, w.count = d.from, d.ring, d.count
 	w.state = workerPublishing
 	p.env.Eng.At(t1, w.h, 0)
+}
+
+// arrived is a receive CQE of the worker whose immediate is counted for a GPU
+// thread.
+type arrived struct {
+	*worker
+	thread *thread
+}
+
+// Done is the CQE, visible in the worker's CQ.
+func (a *arrived) Done(_ uint32, c sim.Cause) {
+	a.receives.Push(receive{c, a.path.env.Eng.Now(), a.thread})
+	a.notice(len(a.rings))
+}
+
+// receivedFirst reports whether the CQ's oldest CQE is one of a receive.
+func (w *worker) receivedFirst() bool {
+	return w.receives.Len() > 0 && (w.cqes.Len() == 0 || w.receives.Front().at < w.cqes.Front().at)
+}
+
+// tally takes one receive CQE and counts its immediate.
+func (w *worker) tally(t sim.Time) {
+	p, cfg := w.path, w.core.Config()
+	e := w.receives.Pop()
+	line := cfg.Miss
+	if w.polled%p.cfg.CQBatch > 0 {
+		line = cfg.Stream
+	}
+	w.polled++
+	t0, t1 := w.run(t, receiveWork(w.core, line))
+	_, t2 := w.run(t1, w.core.Draw(cfg.Publish))
+	w.cause = counted(p.env.Rec, p.kinds, w.woken(e.cause, e.at), t0, t1, t2, w.last)
+	w.token, w.last = e.thread, w.cause.Op
+	w.state = workerCounting
+	p.env.Eng.At(t2, w.h, 0)
 }
 
 // reap takes one CQE and publishes what it completes.
