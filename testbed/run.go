@@ -140,6 +140,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		res.Partial = true
 		return res, ctx.Err()
 	}
+	res.Notices = append(res.Notices, result.DeadAxes(res.Points)...)
 	return res, nil
 }
 

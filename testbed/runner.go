@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/model/path"
 	"gdisim/model/pcie"
@@ -29,6 +30,7 @@ type runner struct {
 	struck    map[string]strikes // by fault
 	out       result.Path
 	rates     []result.Metric
+	awake     bool // no CPU thread of the path sleeps
 }
 
 // thread is an initiating thread of either protocol.
@@ -209,13 +211,16 @@ func (r *runner) plan() (*plan, error) {
 	if w := window(c); w > 0 && w < p.msg.Bytes {
 		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
 	}
-	if err := coreLeft(c); err != nil {
-		return nil, err
+	if p.proxy || p.cpu || p.doorbell.HostRings || p.notify == path.SignalImmediate {
+		if err := coreLeft(c); err != nil {
+			return nil, err
+		}
 	}
+	r.awake = !p.proxy || p.prox.Wait.Waiting == cpu.Poll
 	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
 		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")
 	}
-	if c.Enum("host.proxy.core") == "shared" && p.proxy && c.Count("host.competing.threads") == 0 {
+	if p.proxy && c.Enum("host.proxy.core") == "shared" && c.Count("host.competing.threads") == 0 {
 		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")
 	}
 	if p.proxy && p.prox.Workers > p.fg.queues && !c.Has("workload.background.kind") {

@@ -56,7 +56,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 	}
 	if pl.cpu {
 		core, uncore := clocks(r.cfg)
-		for _, w := range pl.verbs.Steps(cpuConfig(r.cfg, core, uncore), pl.msg) {
+		for _, w := range pl.verbs.Steps(cpuConfig(r.cfg, core, uncore, false), pl.msg) {
 			out = append(out, Step{Who: "CPU thread", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
 		}
 		return out, nil
@@ -69,7 +69,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range pl.doorbell.Ringer(cpuConfig(r.cfg, core, uncore), bar1) {
+		for _, w := range pl.doorbell.Ringer(cpuConfig(r.cfg, core, uncore, false), bar1) {
 			out = append(out, Step{Who: "CPU thread", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
 		}
 		if wait := pl.doorbell.Wait(0, pl.fg.queues); wait != nil {
@@ -83,7 +83,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 	add(prog.Steps())
 	before, after := pl.prox.QuietProgram()
 	core, uncore := clocks(r.cfg)
-	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore), pl.msg) {
+	for _, w := range pl.prox.Worker(cpuConfig(r.cfg, core, uncore, false), pl.msg) {
 		out = append(out, Step{Who: "CPU worker", Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})
 	}
 	where := "in GPU memory"
