@@ -17,7 +17,7 @@ type faults struct {
 	kernel  sim.Time            // when it has brought in all it was asked for
 	until   sim.Time            // when the accesses that wait will have gone on
 	waiting []parked
-	free    uint32
+	free    sim.Free
 	resume  sim.HandlerID
 	Count   int
 }
@@ -29,7 +29,6 @@ type parked struct {
 	kind   sim.Kind
 	done   sim.Sink
 	arg    uint32
-	next   uint32
 }
 
 // present returns when these pages of payload are there, and asks for those that
@@ -37,7 +36,7 @@ type parked struct {
 func (n *NIC) present(addr uint64, bytes int64) sim.Time {
 	f := &n.pages
 	if f.there == nil {
-		f.there, f.waiting, f.resume = map[uint64]sim.Time{}, make([]parked, 1), n.eng.Register(resumed{n})
+		f.there, f.resume = map[uint64]sim.Time{}, n.eng.Register(resumed{n})
 	}
 	now := n.eng.Now()
 	at := now
@@ -86,13 +85,7 @@ func (n *NIC) reach(a pcie.Access, c sim.Cause, k sim.Kind, done sim.Sink, arg u
 		return
 	}
 	f.until = at
-	id := f.free
-	if id == 0 {
-		f.waiting = append(f.waiting, parked{})
-		id = uint32(len(f.waiting) - 1)
-	} else {
-		f.free = f.waiting[id].next
-	}
+	id := sim.Alloc(&f.waiting, &f.free)
 	f.waiting[id] = parked{access: a, cause: n.rec.Span(c, k, now, at, 0), kind: k, done: done, arg: arg}
 	n.eng.At(at, f.resume, id)
 }
@@ -103,8 +96,7 @@ type resumed struct{ *NIC }
 func (r resumed) Handle(id uint32) {
 	f := &r.pages
 	p := f.waiting[id]
-	f.waiting[id] = parked{next: f.free}
-	f.free = id
+	sim.Release(&f.waiting, &f.free, id)
 	r.bus.Submit(p.access, p.cause, p.kind, p.done, p.arg)
 }
 

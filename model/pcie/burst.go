@@ -38,17 +38,10 @@ type burst struct {
 	sampled sim.Time
 	done    sim.Sink
 	arg     uint32
-	next    uint32 // free list
 }
 
 func (f *Fabric) burst(a Access, train int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
-	id := f.unburst
-	if id == 0 {
-		f.bursts = append(f.bursts, burst{})
-		id = uint32(len(f.bursts) - 1)
-	} else {
-		f.unburst = f.bursts[id].next
-	}
+	id := sim.Alloc(&f.bursts, &f.unburst)
 	f.bursts[id] = burst{left: int(ceil(a.Bytes, train)), sampled: math.MaxInt64, done: done, arg: arg}
 	var last uint32
 	if a.Sent != nil {
@@ -73,7 +66,6 @@ func (a arrived) Done(id uint32, c sim.Cause) {
 	}
 	done, arg := b.done, b.arg
 	a.sampled = b.sampled
-	*b = burst{next: a.unburst}
-	a.unburst = id
+	sim.Release(&a.bursts, &a.unburst, id)
 	done.Done(arg, c)
 }

@@ -128,7 +128,6 @@ type txn struct {
 	done     sim.Sink
 	arg      uint32
 	sent     uint32 // who wants to know when it has left; 0: nobody
-	next     uint32 // free list, tag queue
 }
 
 // Fabric is one node's PCIe tree.
@@ -144,14 +143,14 @@ type Fabric struct {
 	root   root
 	pipes  []*pipe
 	txns   []txn
-	free   uint32
+	free   sim.Free
 	// Who wants to know when an access has left its unit.
 	watchers  []watcher
-	unwatched uint32
+	unwatched sim.Free
 	tags      [units]int
 	tagWait   [units]sim.FIFO[uint32]
 	bursts    []burst
-	unburst   uint32
+	unburst   sim.Free
 	left      [units]sim.Time // when the unit's last request left it
 	sampled   sim.Time
 	// Watch is told of every change of a link's credits: the link, the class
@@ -168,7 +167,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	if cfg.DLLPShare < 0 || cfg.DLLPShare >= 1 {
 		return nil, fmt.Errorf("pcie: dllp share %g must be in [0, 1)", cfg.DLLPShare)
 	}
-	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 1, 256), watchers: make([]watcher, 1), bursts: make([]burst, 1)}
+	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 0, 256)}
 	f.arrive, f.onLink = eng.Register(arrival{f}), eng.Register(departure{f})
 	f.root = newRoot(&f.cfg)
 	for u := range units {
@@ -206,7 +205,7 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 
 // submit starts what travels as one train.
 func (f *Fabric) submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg, sent uint32) {
-	id := f.alloc()
+	id := sim.Alloc(&f.txns, &f.free)
 	t := &f.txns[id]
 	*t = txn{
 		kind: k, class: nonPosted, write: a.Write, relaxed: a.Relaxed, cold: a.Cold, from: a.From, to: a.To,
@@ -452,8 +451,7 @@ func (f *Fabric) end(id uint32) {
 	if class == completion {
 		f.tags[from] += int(t.tags)
 	}
-	f.txns[id] = txn{next: f.free}
-	f.free = id
+	sim.Release(&f.txns, &f.free, id)
 	for class == completion && f.tagWait[from].Len() > 0 {
 		w := *f.tagWait[from].Front()
 		need := int(f.txns[w].tags)
@@ -465,15 +463,6 @@ func (f *Fabric) end(id uint32) {
 		f.leave(w)
 	}
 	done.Done(arg, cause)
-}
-
-func (f *Fabric) alloc() uint32 {
-	if id := f.free; id != 0 {
-		f.free = f.txns[id].next
-		return id
-	}
-	f.txns = append(f.txns, txn{})
-	return uint32(len(f.txns) - 1)
 }
 
 // OneWay returns the idle time of a posted write of n bytes, egress and
