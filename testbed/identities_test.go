@@ -431,6 +431,7 @@ func TestCancel(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for i := range res.Points {
+		res.Points[i].Account = result.Account{} // what only a part keeps
 		if diff := cmp.Diff(whole.Points[res.Points[i].Index], res.Points[i]); diff != "" {
 			t.Errorf("point %d of the partial result:\n%s", i, diff)
 		}

@@ -26,7 +26,7 @@ type runner struct {
 	breakdown bool
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
-	counts    counts
+	counts    result.Account
 	struck    map[string]strikes // by fault
 	out       result.Path
 	rates     []result.Metric
@@ -311,7 +311,7 @@ func (r *runner) cqDepth() int {
 	return 0
 }
 
-func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }
+func (r *runner) note(s string) { r.counts.Notices = append(r.counts.Notices, s) }
 
 func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqes, warp int) (shape, error) {
 	c := r.cfg
@@ -616,8 +616,8 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if err := r.drive(m, run, r.patience(p)); err != nil {
 		return err
 	}
-	r.counts.messages += run.Messages
-	r.counts.events += m.env.Eng.Executed()
+	r.counts.Messages += run.Messages
+	r.counts.Events += m.env.Eng.Executed()
 	if background != nil {
 		background.Close()
 	}
