@@ -154,9 +154,15 @@ type wirePoint struct {
 	Paths []wirePath    `json:"paths"`
 
 	// Of a part of a sweep.
-	Messages uint64   `json:"messages,omitempty"`
-	Events   uint64   `json:"events,omitempty"`
-	Notices  []string `json:"notices,omitempty"`
+	Messages uint64       `json:"messages,omitempty"`
+	Events   uint64       `json:"events,omitempty"`
+	Notices  []string     `json:"notices,omitempty"`
+	Unread   []wireUnread `json:"unread,omitempty"`
+}
+
+type wireUnread struct {
+	Path string   `json:"path"`
+	Keys []string `json:"keys"`
 }
 
 type wirePart struct {
@@ -364,6 +370,7 @@ func toWire(r *Result) *wireResult {
 			w := wirePoint{Index: p.Index, At: each(p.At, func(s Setting) wireSetting { return wireSetting(s) }), Paths: each(p.Paths, pathToWire)}
 			if r.Part != nil {
 				w.Messages, w.Events, w.Notices = p.Messages, p.Events, p.Notices
+				w.Unread = each(p.Unread, func(u Unread) wireUnread { return wireUnread(u) })
 			}
 			return w
 		}),
@@ -379,7 +386,7 @@ func (w *wireResult) result() *Result {
 		Points: each(w.Points, func(p wirePoint) Point {
 			return Point{
 				Index: p.Index, At: each(p.At, func(s wireSetting) Setting { return Setting(s) }), Paths: each(p.Paths, pathFromWire),
-				Account: Account{Messages: p.Messages, Events: p.Events, Notices: p.Notices},
+				Account: Account{Messages: p.Messages, Events: p.Events, Notices: p.Notices, Unread: each(p.Unread, func(u wireUnread) Unread { return Unread(u) })},
 			}
 		}),
 	}

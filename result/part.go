@@ -30,6 +30,7 @@ func (r *Result) Gather(of string, total int, points []Point) {
 			}
 		}
 	}
+	r.Notices = append(r.Notices, unread(points)...)
 	if r.Partial = len(points) < total; r.Partial {
 		r.Part = &Part{Of: of, Points: total, Notices: head}
 		return
@@ -39,6 +40,25 @@ func (r *Result) Gather(of string, total int, points []Point) {
 	for i := range points {
 		points[i].Account = Account{}
 	}
+}
+
+// unread says, a line for each path, which keys it read at no point.
+func unread(points []Point) (notices []string) {
+	if len(points) == 0 {
+		return nil
+	}
+	for _, u := range points[0].Unread {
+		keys := slices.Clone(u.Keys)
+		for i := range points[1:] {
+			at := points[1+i].Unread
+			k := slices.IndexFunc(at, func(x Unread) bool { return x.Path == u.Path })
+			keys = slices.DeleteFunc(keys, func(key string) bool { return k < 0 || !slices.Contains(at[k].Keys, key) })
+		}
+		if len(keys) > 0 {
+			notices = append(notices, u.Path+": set, but without effect here: "+strings.Join(keys, ", "))
+		}
+	}
+	return notices
 }
 
 // Merge puts the parts of a sweep together; names are what errors call them. The

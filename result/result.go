@@ -80,6 +80,13 @@ type Point struct {
 type Account struct {
 	Messages, Events uint64
 	Notices          []string
+	Unread           []Unread
+}
+
+// Unread are keys that the scenario sets and that a path did not read.
+type Unread struct {
+	Path string
+	Keys []string
 }
 
 // Add adds another's.
@@ -87,6 +94,7 @@ func (a *Account) Add(b Account) {
 	a.Messages += b.Messages
 	a.Events += b.Events
 	a.Notices = append(a.Notices, b.Notices...)
+	a.Unread = append(a.Unread, b.Unread...)
 }
 
 // EachMeasured calls f for the measured costs of every path, and last for those

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"gdisim/model/cpu"
 	"gdisim/model/gpu"
@@ -407,7 +406,7 @@ func (r *runner) finish() result.Path {
 	r.out.Metrics = append(r.out.Metrics, r.rates...)
 	r.spared()
 	if keys := r.cfg.Ignored(); len(keys) > 0 {
-		r.note(r.name + ": set, but without effect here: " + strings.Join(keys, ", "))
+		r.counts.Unread = append(r.counts.Unread, result.Unread{Path: r.name, Keys: keys})
 	}
 	for _, u := range r.cfg.Used() {
 		r.out.Params = append(r.out.Params, result.Param{Key: u.Key, Value: u.Value, Unit: u.Unit, Source: u.Source, Kind: u.Kind})

@@ -57,6 +57,18 @@ func TestShards(t *testing.T) {
 	if !strings.Contains(read(t, "whole.text"), "without effect here: host.idle.deepest") {
 		t.Error("the whole has no notice of a point to be merged")
 	}
+	// A notice that only the whole can give.
+	const dead = "gdisim: v1\nname: d\nhardware: h200-cx7-ib200\nworkload: {kind: load, memory: gpu, iterations: 5}\nsweep: {host.clock: [cold, warm], hardware.gpu.sm_clock: [1GHz, 1.9GHz]}\n"
+	if err := os.WriteFile("d.yaml", []byte(dead), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(t, 0, "sweep", "d.yaml", "-q", "-o", "d.text")
+	command(t, 0, "sweep", "d.yaml", "-q", "--format", "json", "--shard", "0/2", "-o", "d0.json")
+	command(t, 0, "sweep", "d.yaml", "-q", "--format", "json", "--shard", "1/2", "-o", "d1.json")
+	command(t, 0, "merge", "d1.json", "d0.json", "-o", "d.merged")
+	if text := read(t, "d.text"); !strings.Contains(text, "load: sweeping host.clock changes nothing here") || read(t, "d.merged") != text {
+		t.Errorf("whole:\n%s\nmerged:\n%s", text, read(t, "d.merged"))
+	}
 	for _, n := range []int{1, 3, 5, 12} {
 		dir := fmt.Sprint("parts", n)
 		if err := os.Mkdir(dir, 0o755); err != nil {
