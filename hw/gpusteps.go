@@ -181,6 +181,9 @@ func order(c *scenarios.Config) (fence, kernel string, record, bare bool, err er
 	if post := c.Enum("path.post"); post != "bare" {
 		return "", "", false, false, fmt.Errorf("%w: the sequence of %s is not one of this program's kernels, which post as the bare path does", ErrNothingRuns, post)
 	}
+	if c.Enum("path.payload_in") == "host" {
+		return "", "", false, false, fmt.Errorf("%w: a payload in host memory; this program's kernels copy it from GPU memory or a register", ErrNothingRuns)
+	}
 	fence = "none"
 	if c.Has("path.fence") {
 		fence = c.Enum("path.fence")

@@ -27,12 +27,10 @@ func (d *reader) nvshmem(ls []line) {
 			m := nvshmemPerf.FindStringSubmatch(l.text)
 			d.nvshmemRow(l, m[1], m[3], m[2], m[5], m[6] == "us")
 		case strings.HasPrefix(l.text, "size(B)"):
-			var rest string
-			if columns, rest = header(l.text, nvshmemColumn); rest != "" || len(columns) != 3 {
-				d.bad(l, "size(B), scope and latency (us) or BW (GB/sec)", "columns that are not known: %s", cut(l.text))
+			var ok bool
+			if columns, ok = d.heading(l, nvshmemColumn, 3, "size(B), scope and latency (us) or BW (GB/sec)"); !ok {
 				return
 			}
-			d.skip(l, whyHeading)
 		case strings.HasPrefix(l.text, "WARN"):
 			d.notice("%s:%d: %s: the GPU may not be the one that rings the doorbell", d.file, l.n, cut(l.text))
 			d.skip(l, "a warning of the library")

@@ -29,12 +29,10 @@ func (d *reader) osu(ls []line) {
 			}
 			d.skip(l, whyTitle)
 		case strings.HasPrefix(l.text, "# Size"):
-			var rest string
-			if columns, rest = header(l.text, osuColumn); rest != "" || len(columns) != 2 {
-				d.bad(l, "size and latency, or size and bandwidth", "columns that are not known: %s", cut(l.text))
+			var ok bool
+			if columns, ok = d.heading(l, osuColumn, 2, "size and latency, or size and bandwidth"); !ok {
 				return
 			}
-			d.skip(l, whyHeading)
 		case strings.HasPrefix(l.text, "#"):
 			if strings.Contains(l.text, " on DEVICE ") || strings.Contains(l.text, " on HOST ") {
 				buffers = strings.TrimSpace(strings.TrimPrefix(l.text, "#"))

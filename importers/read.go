@@ -331,6 +331,17 @@ func (d *reader) size(l line, s string) (int64, bool) {
 	return 0, false
 }
 
+// heading reads a heading of n columns; false: it has others.
+func (d *reader) heading(l line, names *regexp.Regexp, n int, want string) ([]string, bool) {
+	columns, rest := header(l.text, names)
+	if rest != "" || len(columns) != n {
+		d.bad(l, want, "columns that are not known: %s", cut(l.text))
+		return nil, false
+	}
+	d.skip(l, whyHeading)
+	return columns, true
+}
+
 // header finds the columns that names tell, and what stands between them.
 func header(text string, names *regexp.Regexp) (columns []string, rest string) {
 	for _, c := range names.FindAllString(text, -1) {

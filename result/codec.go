@@ -18,7 +18,9 @@ func Encode(w io.Writer, r *Result) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	return e.Encode(toWire(r))
+	x := toWire(r)
+	x.share()
+	return e.Encode(x)
 }
 
 // Decode reads what Encode wrote. It is strict: another schema, unknown keys,
@@ -35,7 +37,7 @@ func Decode(rd io.Reader) (*Result, error) {
 		return nil, fmt.Errorf("not a gdisim result: %s", place(src, err))
 	}
 	switch schema {
-	case Schema:
+	case Schema, schemaShared:
 	case "":
 		return nil, fmt.Errorf("not a gdisim result: no key \"schema\" (want %q)", Schema)
 	default:
@@ -50,6 +52,7 @@ func Decode(rd io.Reader) (*Result, error) {
 	if off := d.InputOffset(); len(bytes.TrimSpace(src[off:])) > 0 {
 		return nil, fmt.Errorf("bad gdisim result: line %d: something after top-level value", 1+bytes.Count(src[:off], []byte("\n")))
 	}
+	w.unshare()
 	r := w.result()
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("bad gdisim result: %w", err)
@@ -116,9 +119,11 @@ type wireResult struct {
 	Messages uint64         `json:"messages"`
 	Events   uint64         `json:"events"`
 	Notices  []string       `json:"notices,omitempty"`
+	Part     *wirePart      `json:"part,omitempty"`
 	Emulated string         `json:"emulated,omitempty"`
 	Machine  []wireSetting  `json:"machine,omitempty"`
 	Measured []wireMeasured `json:"measured,omitempty"`
+	Shared   []wireShared   `json:"params,omitempty"`
 	Points   []wirePoint    `json:"points"`
 }
 
@@ -147,6 +152,23 @@ type wirePoint struct {
 	Index int           `json:"index"`
 	At    []wireSetting `json:"at,omitempty"`
 	Paths []wirePath    `json:"paths"`
+
+	// Of a part of a sweep.
+	Messages uint64       `json:"messages,omitempty"`
+	Events   uint64       `json:"events,omitempty"`
+	Notices  []string     `json:"notices,omitempty"`
+	Unread   []wireUnread `json:"unread,omitempty"`
+}
+
+type wireUnread struct {
+	Path string   `json:"path"`
+	Keys []string `json:"keys"`
+}
+
+type wirePart struct {
+	Of      string `json:"of"`
+	Points  int    `json:"points"`
+	Notices int    `json:"notices"`
 }
 
 type wirePath struct {
@@ -343,19 +365,29 @@ func toWire(r *Result) *wireResult {
 		Schema: Schema, Tool: r.Tool, Backend: r.Backend, Name: r.Name, Title: r.Title, Source: r.Source, Digest: r.Digest, Seed: r.Seed,
 		Partial: r.Partial, Messages: r.Messages, Events: r.Events, Notices: r.Notices,
 		Emulated: r.Emulated, Machine: each(r.Machine, func(s Setting) wireSetting { return wireSetting(s) }), Measured: each(r.Measured, measuredToWire),
+		Part: (*wirePart)(r.Part),
 		Points: each(r.Points, func(p Point) wirePoint {
-			return wirePoint{Index: p.Index, At: each(p.At, func(s Setting) wireSetting { return wireSetting(s) }), Paths: each(p.Paths, pathToWire)}
+			w := wirePoint{Index: p.Index, At: each(p.At, func(s Setting) wireSetting { return wireSetting(s) }), Paths: each(p.Paths, pathToWire)}
+			if r.Part != nil {
+				w.Messages, w.Events, w.Notices = p.Messages, p.Events, p.Notices
+				w.Unread = each(p.Unread, func(u Unread) wireUnread { return wireUnread(u) })
+			}
+			return w
 		}),
 	}
 }
 
 func (w *wireResult) result() *Result {
 	return &Result{
-		Schema: w.Schema, Tool: w.Tool, Backend: w.Backend, Name: w.Name, Title: w.Title, Source: w.Source, Digest: w.Digest, Seed: w.Seed,
+		Schema: Schema, Tool: w.Tool, Backend: w.Backend, Name: w.Name, Title: w.Title, Source: w.Source, Digest: w.Digest, Seed: w.Seed,
 		Partial: w.Partial, Messages: w.Messages, Events: w.Events, Notices: w.Notices,
 		Emulated: w.Emulated, Machine: each(w.Machine, func(s wireSetting) Setting { return Setting(s) }), Measured: each(w.Measured, measuredFromWire),
+		Part: (*Part)(w.Part),
 		Points: each(w.Points, func(p wirePoint) Point {
-			return Point{Index: p.Index, At: each(p.At, func(s wireSetting) Setting { return Setting(s) }), Paths: each(p.Paths, pathFromWire)}
+			return Point{
+				Index: p.Index, At: each(p.At, func(s wireSetting) Setting { return Setting(s) }), Paths: each(p.Paths, pathFromWire),
+				Account: Account{Messages: p.Messages, Events: p.Events, Notices: p.Notices, Unread: each(p.Unread, func(u wireUnread) Unread { return Unread(u) })},
+			}
 		}),
 	}
 }

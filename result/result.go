@@ -19,7 +19,8 @@ type Result struct {
 	Digest   string // SHA-256 of the scenario text, hex
 	Seed     uint64
 	Notices  []string // what the reader must know and no number shows
-	Partial  bool     // interrupted: the points are those that finished
+	Partial  bool     // not all points are here: interrupted, or a shard
+	Part     *Part    // of a simulated sweep that is Partial
 	Points   []Point
 	Messages uint64 // simulated messages in all points, for the speed line
 	Events   uint64 // simulated events in all points
@@ -71,6 +72,29 @@ type Point struct {
 	Index int
 	At    []Setting // empty where nothing is swept
 	Paths []Path
+	Account
+}
+
+// Account is what a point adds to those of its result; it is kept while points
+// are missing, for who completes them.
+type Account struct {
+	Messages, Events uint64
+	Notices          []string
+	Unread           []Unread
+}
+
+// Unread are keys that the scenario sets and that a path did not read.
+type Unread struct {
+	Path string
+	Keys []string
+}
+
+// Add adds another's.
+func (a *Account) Add(b Account) {
+	a.Messages += b.Messages
+	a.Events += b.Events
+	a.Notices = append(a.Notices, b.Notices...)
+	a.Unread = append(a.Unread, b.Unread...)
 }
 
 // EachMeasured calls f for the measured costs of every path, and last for those

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func fill(v reflect.Value, n *int) {
 		default:
 			v.SetUint(uint64(*n)%uint64(stage.Count-1) + 1)
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
 	default:
 		panic(v.Kind())
 	}
@@ -59,6 +63,7 @@ func full() *Result {
 	n := 0
 	fill(reflect.ValueOf(&r).Elem(), &n)
 	r.Schema = Schema
+	r.Part.Points, r.Part.Notices = 1000, 1
 	least := func(ms []Measured) {
 		for i := range ms {
 			ms[i].Min = 1 // below all quantiles
@@ -272,5 +277,59 @@ func TestLookup(t *testing.T) {
 				t.Errorf("%v does not parse back: %v", n, err)
 			}
 		})
+	}
+}
+
+// TestShared: what points have alike is written once, is there again when read,
+// and a document that has it everywhere is read as well.
+func TestShared(t *testing.T) {
+	param := func(k, v string) Param { return Param{Key: k, Value: v, Unit: "ns", Source: "s", Kind: "assumed"} }
+	r := &Result{Schema: Schema}
+	for i := range 3 {
+		v := strings.Repeat("1", i+1)
+		r.Points = append(r.Points, Point{Index: i, Paths: []Path{
+			{Name: "a", Params: []Param{param("hardware.a", "1"), param("hardware.b", v), param("path.c", "3"), param("faults.x.rate", "4")}},
+			{Name: "b", Params: []Param{param("hardware.a", "1"), param("path.c", "5")}},
+			{Name: "c"},
+		}})
+	}
+	text := func(r *Result) string {
+		var b bytes.Buffer
+		if err := Encode(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	out := text(r)
+	for key, want := range map[string]int{"hardware.a": 2, "hardware.b": 3, "path.c": 2, "faults.x.rate": 1} {
+		if n := strings.Count(out, `"`+key+`"`); n != want {
+			t.Errorf("%s is there %d times, want %d", key, n, want)
+		}
+	}
+	got, err := Decode(strings.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, r) || text(got) != out {
+		t.Errorf("got %+v\nwant %+v", got, r)
+	}
+	var whole bytes.Buffer // as before there was sharing
+	if err := json.NewEncoder(&whole).Encode(toWire(r)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(&whole); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("unshared: %+v, %v", got, err)
+	}
+	// One point, or an order of its own, is left alone.
+	one := &Result{Schema: Schema, Points: r.Points[:1]}
+	odd := &Result{Schema: Schema, Points: []Point{{Paths: []Path{{Name: "a", Params: []Param{param("b", "1"), param("a", "1")}}}}, {Index: 1, Paths: []Path{{Name: "a", Params: []Param{param("b", "1"), param("a", "1")}}}}}}
+	for _, r := range []*Result{one, odd} {
+		out := text(r)
+		if !strings.Contains(out, Schema) {
+			t.Error("another schema than before")
+		}
+		if got, err := Decode(strings.NewReader(out)); err != nil || !reflect.DeepEqual(got, r) {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	}
 }

@@ -28,6 +28,17 @@ func (r *Result) check() error {
 			}
 		}
 	}
+	if p := r.Part; p != nil && (p.Notices < 0 || p.Notices > len(r.Notices) || p.Points <= len(r.Points) || !r.Partial) {
+		return errors.New("part: of fewer points or notices than there are")
+	} else if p != nil {
+		before := -1
+		for i := range r.Points {
+			if x := r.Points[i].Index; x <= before || x >= p.Points {
+				return fmt.Errorf("points[%d]: index %d, want ascending ones below %d", i, x, p.Points)
+			}
+			before = r.Points[i].Index
+		}
+	}
 	return named(r.Measured)
 }
 

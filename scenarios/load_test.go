@@ -512,3 +512,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The one path of steps is named after the kind; where kinds are swept, after none
+// of them.
+func TestStepName(t *testing.T) {
+	const head = "gdisim: v1\nname: t\nhardware: h200-cx7-ib200\n"
+	for text, want := range map[string]string{
+		"workload: {kind: load, memory: gpu}\n":                                                              "load",
+		"workload: {kind: load, memory: gpu}\nsweep: {workload.kind: [load]}\n":                              "load",
+		"workload: {kind: load, memory: gpu, bytes: 8B}\nsweep: {workload.kind: [load, store]}\n":            "step",
+		"workload: {kind: load, memory: gpu, bytes: 8B}\nsweep: {workload.kind: [load, store, load-load]}\n": "",
+	} {
+		s, err := Parse("t.yaml", []byte(head+text))
+		switch {
+		case want == "":
+			if err == nil {
+				t.Errorf("%s: no error", text)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", text, err)
+		case len(s.Paths) != 1 || s.Paths[0].Name != want:
+			t.Errorf("%s: %+v, want %s", text, s.Paths, want)
+		}
+	}
+}

@@ -62,14 +62,7 @@ func b2i(b bool) int {
 // didYouMean returns `, did you mean "x"?` for the candidate nearest to word, or
 // nothing when none is near.
 func didYouMean(word string, candidates []string) string {
-	best, bestD := "", max(1, len(word)/3)+1
-	if len(word) <= 64 { // a longer one is no typing mistake
-		for _, c := range candidates {
-			if d := distance(word, c); d < bestD && d < len(c) {
-				best, bestD = c, d
-			}
-		}
-	}
+	best := Nearest(word, candidates, 1)
 	if best == "" { // the end of a longer key?
 		for _, c := range candidates {
 			if strings.HasSuffix(c, "."+word) {
@@ -82,6 +75,21 @@ func didYouMean(word string, candidates []string) string {
 		return ""
 	}
 	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// Nearest returns the candidate that the fewest changed letters make of word: as
+// many as few, or a third of a longer word. It returns "" where none is that near.
+func Nearest(word string, candidates []string, few int) string {
+	best, bestD := "", max(few, len(word)/3)+1
+	if len(word) > 64 { // no typing mistake, and the time grows with both
+		return ""
+	}
+	for _, c := range candidates {
+		if d := distance(word, c); d < bestD && d < len(c) {
+			best, bestD = c, d
+		}
+	}
+	return best
 }
 
 // distance is the number of letters to insert, delete, change or swap.

@@ -32,7 +32,8 @@ func (r *reader) kinds() []string {
 }
 
 // stepPath gives a scenario of steps that no stack takes part in its one path,
-// named after the kind, and reports paths that are too many or too few.
+// named after the kind or, of several, "step", and reports paths that are too many
+// or too few.
 func (r *reader) stepPath(root, paths *yaml.Node) {
 	kinds := r.kinds()
 	stackless := func(k string) bool { return IsStep(k) && !slices.Contains(stackKinds, k) }
@@ -41,7 +42,11 @@ func (r *reader) stepPath(root, paths *yaml.Node) {
 	case paths == nil && slices.ContainsFunc(kinds, func(k string) bool { return !stackless(k) }):
 		r.problem(root, "", "", "key \"paths\" is missing")
 	case paths == nil:
-		r.s.Paths = append(r.s.Paths, PathRef{Name: kinds[0]})
+		name := kinds[0]
+		if slices.ContainsFunc(kinds, func(k string) bool { return k != name }) {
+			name = "step" // a point says which
+		}
+		r.s.Paths = append(r.s.Paths, PathRef{Name: name})
 		r.s.ofPath = append(r.s.ofPath, map[string]value{})
 		r.s.sets = append(r.s.sets, map[string]value{})
 	case slices.ContainsFunc(kinds, stackless):

@@ -156,3 +156,12 @@ func (d Delay) String() string {
 	}
 	return s
 }
+
+// Identity is the distribution in full: equal texts are equal distributions.
+func (d Delay) Identity() string {
+	var pool []Duration
+	if d.pool != nil {
+		pool = *d.pool
+	}
+	return fmt.Sprint(d.shape, int64(d.shift), d.a, d.b, pool)
+}

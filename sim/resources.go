@@ -2,7 +2,7 @@ package sim
 
 import "math/bits"
 
-// ServerStats counts what a server, or several behind one queue, did.
+// ServerStats counts what a server did.
 type ServerStats struct {
 	Count   int64    // takes
 	Busy    Duration // sum of service times
@@ -58,42 +58,6 @@ func (s *Server) FreeAt() Time { return s.slot.free }
 
 // Stats returns the counts so far.
 func (s *Server) Stats() ServerStats { return s.stats }
-
-// Servers are k equal servers behind one queue.
-type Servers struct {
-	slots []slot
-	stats ServerStats
-}
-
-// NewServers returns k idle servers; k must be at least 1.
-func NewServers(k int) *Servers { return &Servers{slots: make([]slot, k)} }
-
-// Take occupies the server that is free first (of equals the lowest) like
-// Server.Take.
-func (s *Servers) Take(now Time, service Duration, who Op) (start, end Time, blocker Op) {
-	first := s.first()
-	start, blocker = first.next(now)
-	end = start.Add(service)
-	*first = slot{end, who}
-	s.stats.add(start.Sub(now), service)
-	return start, end, blocker
-}
-
-func (s *Servers) first() *slot {
-	first := &s.slots[0]
-	for i := range s.slots {
-		if s.slots[i].free < first.free {
-			first = &s.slots[i]
-		}
-	}
-	return first
-}
-
-// FreeAt returns when the first of the servers will be free.
-func (s *Servers) FreeAt() Time { return s.first().free }
-
-// Stats returns the counts so far, of all servers together.
-func (s *Servers) Stats() ServerStats { return s.stats }
 
 // PipeStats counts what went through a pipe.
 type PipeStats struct {
@@ -153,91 +117,3 @@ func (p *Pipe) FreeAt() Time { return p.slot.free }
 
 // Stats returns the counts so far.
 func (p *Pipe) Stats() PipeStats { return p.stats }
-
-// CreditStats counts what went through a pool of credits.
-type CreditStats struct {
-	Count    int64    // grants
-	Waits    int64    // grants that had to wait
-	Waited   Duration // sum of the waits of grants
-	MaxWait  Duration
-	MaxQueue int // most waiters at a time
-	Low      int // fewest credits available
-}
-
-type waiter struct {
-	since Time
-	n     int
-	h     HandlerID
-	arg   uint32
-}
-
-// Credits is a pool of credits that are taken and given back. Who has to wait
-// is served in the order of arrival: a small request never overtakes a large
-// one.
-type Credits struct {
-	e         *Engine
-	size      int
-	available int
-	queue     []waiter // from head on
-	head      int
-	stats     CreditStats
-}
-
-// NewCredits returns a full pool of n credits.
-func NewCredits(e *Engine, n int) *Credits {
-	return &Credits{e: e, size: n, available: n, stats: CreditStats{Low: n}}
-}
-
-// Acquire takes n credits and returns true. If they are not to be had or others
-// wait already, it returns false, and h is called with arg when the n credits
-// have been taken for it. n must be from 0 to the size of the pool.
-func (c *Credits) Acquire(n int, h HandlerID, arg uint32) bool {
-	if n < 0 || n > c.size {
-		panic("sim: more credits wanted than the pool has")
-	}
-	if c.head == len(c.queue) && n <= c.available {
-		c.grant(n)
-		return true
-	}
-	if c.head > 32 && c.head > len(c.queue)/2 {
-		c.queue = c.queue[:copy(c.queue, c.queue[c.head:])]
-		c.head = 0
-	}
-	c.queue = append(c.queue, waiter{c.e.Now(), n, h, arg})
-	c.stats.MaxQueue = max(c.stats.MaxQueue, len(c.queue)-c.head)
-	return false
-}
-
-func (c *Credits) grant(n int) {
-	c.available -= n
-	c.stats.Count++
-	c.stats.Low = min(c.stats.Low, c.available)
-}
-
-// Release gives back n credits, and schedules the handlers of those who wait
-// and can now be served, in their order, for this very moment.
-func (c *Credits) Release(n int) {
-	if n < 0 || c.available+n > c.size {
-		panic("sim: more credits released than taken")
-	}
-	c.available += n
-	for c.head < len(c.queue) && c.queue[c.head].n <= c.available {
-		w := c.queue[c.head]
-		c.head++
-		c.grant(w.n)
-		wait := c.e.Now().Sub(w.since)
-		c.stats.Waits++
-		c.stats.Waited += wait
-		c.stats.MaxWait = max(c.stats.MaxWait, wait)
-		c.e.After(0, w.h, w.arg)
-	}
-	if c.head == len(c.queue) {
-		c.queue, c.head = c.queue[:0], 0
-	}
-}
-
-// Available returns the credits that nobody holds.
-func (c *Credits) Available() int { return c.available }
-
-// Stats returns the counts so far.
-func (c *Credits) Stats() CreditStats { return c.stats }

@@ -139,8 +139,8 @@ func (r *runner) steps(kind string) error {
 	if err := r.drive(m, run, patience); err != nil {
 		return err
 	}
-	r.counts.messages += run.Messages
-	r.counts.events += m.env.Eng.Executed()
+	r.counts.Messages += run.Messages
+	r.counts.Events += m.env.Eng.Executed()
 	if last.links == nil { // it did not finish
 		last = m.usage(run, nil)
 	}

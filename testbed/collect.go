@@ -38,7 +38,7 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 		sms = 0
 	}
 	c := cost
-	if x, ok := fwd.(interface{ Workers() int }); ok {
+	if x, ok := fwd.(interface{ Workers() int }); ok && x.Workers() > 0 {
 		rivals := rivals(r.cfg)
 		c.CPUCores = min(c.CPUCores, float64(x.Workers())*rivals.Share())
 	}

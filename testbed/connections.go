@@ -137,8 +137,8 @@ func (r *runner) tourPass(p *plan) error {
 	if err := r.drive(m, run, r.patience(p)); err != nil {
 		return err
 	}
-	r.counts.messages += run.Messages
-	r.counts.events += m.env.Eng.Executed()
+	r.counts.Messages += run.Messages
+	r.counts.Events += m.env.Eng.Executed()
 	if last.links == nil { // it did not finish
 		last = m.usage(run, fwd)
 	}

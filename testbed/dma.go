@@ -21,7 +21,7 @@ type dma struct {
 	unit   uint64 // bytes from one place to the next
 	rng    *rand.Rand
 	pairs  []pair
-	free   uint32
+	free   sim.Free
 	rec    *sim.Recorder
 }
 
@@ -32,7 +32,6 @@ type pair struct {
 	cause  sim.Cause
 	done   sim.Sink
 	arg    uint32
-	next   uint32
 }
 
 // line is what places in a window are aligned to.
@@ -44,7 +43,7 @@ func (b *bench) dma() (*step, error) {
 	if c.Has("workload.window") {
 		window = c.Bytes("workload.window")
 	}
-	d := &dma{op: op, rng: b.m.rands.Stream("dma.window"), pairs: make([]pair, 1), rec: b.run.Rec}
+	d := &dma{op: op, rng: b.m.rands.Stream("dma.window"), rec: b.run.Rec}
 	switch op {
 	case "read", "write", "write-read", "read-write":
 	default:
@@ -89,13 +88,7 @@ func (d *dma) Begin(c sim.Cause, done sim.Sink, arg uint32) {
 		d.engine.Submit(a, c, done, arg)
 		return
 	}
-	id := d.free
-	if id == 0 {
-		d.pairs = append(d.pairs, pair{})
-		id = uint32(len(d.pairs) - 1)
-	} else {
-		d.free = d.pairs[id].next
-	}
+	id := sim.Alloc(&d.pairs, &d.free)
 	d.pairs[id] = pair{access: a, left: 2, cause: c, done: done, arg: arg}
 	w := a
 	w.Write = true
@@ -126,7 +119,6 @@ func (e ended) Done(id uint32, c sim.Cause) {
 		return
 	}
 	done, arg, cause := p.done, p.arg, p.cause
-	*p = pair{next: e.free}
-	e.free = id
+	sim.Release(&e.pairs, &e.free, id)
 	done.Done(arg, cause)
 }

@@ -73,7 +73,7 @@ func (r *runner) faults(streams sim.Streams) *faults {
 		*into = append(*into, t)
 		f.triggers = append(f.triggers, namedTrigger{Trigger: t, name: x.Name, lasts: x.Kind == "slow-reader"})
 	}
-	if len(f.lose)+len(f.down)+len(f.nic.WrongRKey)+len(f.nic.NoReceive) > 0 {
+	if len(f.lose)+len(f.down)+len(f.nic.WrongRKey)+len(f.nic.NoReceive) > 0 || r.cfg.Enum("workload.registration") == "on-demand" {
 		f.retry = nic.Retry{On: true, Count: r.cfg.Count("path.qp.retry_cnt"), RNR: r.cfg.Count("path.qp.rnr_retry"), RNRWait: r.cfg.Duration("path.qp.min_rnr_timer")}
 		if n := r.cfg.Count("path.qp.timeout"); n > 0 {
 			f.retry.Timeout = 4096 * sim.Nanosecond << n

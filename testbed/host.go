@@ -10,7 +10,9 @@ import (
 	"gdisim/sim"
 )
 
-func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
+// cpuConfig returns the prices of a CPU's steps; those of idle states only where
+// a thread sleeps.
+func cpuConfig(c *scenarios.Config, core, uncore int64, sleeps bool) *cpu.Config {
 	if c.Enum("host.proxy.core") == "smt-sibling" {
 		core = int64(float64(core) / c.Ratio("hardware.cpu.smt_factor"))
 	}
@@ -18,10 +20,14 @@ func cpuConfig(c *scenarios.Config, core, uncore int64) *cpu.Config {
 	onUncore := func(key string) sim.Delay { return priced(c.Cost("hardware.cpu."+key), uncore) }
 	x := &cpu.Config{
 		Stream: onUncore("stream"), Lookup: onCore("lookup"), Yield: onCore("yield"), Arm: onUncore("arm"), Interrupt: c.Delay("hardware.cpu.interrupt"), Switch: c.Delay("hardware.cpu.switch"),
-		WakeUp: c.Delay("hardware.cpu.wake_up"), Syscall: c.Delay("hardware.cpu.syscall"), Remote: c.Delay("hardware.cpu.remote"), Object: c.Delay("hardware.cpu.object"), Line: c.Delay("hardware.cpu.line"), Timer: c.Delay("hardware.cpu.timer"), Idle: idleStates(c), Halt: cpu.IdleState{Residency: c.Duration("hardware.cpu.idle.halt.after"), Exit: c.Delay("hardware.cpu.idle.halt.exit")},
+		WakeUp: c.Delay("hardware.cpu.wake_up"), Syscall: c.Delay("hardware.cpu.syscall"), Remote: c.Delay("hardware.cpu.remote"), Object: c.Delay("hardware.cpu.object"), Line: c.Delay("hardware.cpu.line"), Timer: c.Delay("hardware.cpu.timer"),
 		Loop: onCore("loop"), Check: onCore("check"), Miss: onUncore("miss"), Rewrite: onUncore("rewrite"), Dequeue: onCore("dequeue"), Build: onCore("build"),
 		Post: onCore("post"), Flush: onUncore("flush"), PollEmpty: onCore("poll_empty"), PollCQE: onCore("poll_cqe"), Publish: onCore("publish"),
-	} // A line of the other socket's memory, and a register of a device there.
+	}
+	if sleeps {
+		x.Idle, x.Halt = idleStates(c), cpu.IdleState{Residency: c.Duration("hardware.cpu.idle.halt.after"), Exit: c.Delay("hardware.cpu.idle.halt.exit")}
+	}
+	// A line of the other socket's memory, and a register of a device there.
 	hop := c.Duration("hardware.cpu.socket_hop")
 	if c.Enum("host.proxy.memory") != c.Enum("host.proxy.socket") {
 		for _, d := range []*sim.Delay{&x.Miss, &x.Rewrite} {

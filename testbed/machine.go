@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"sync"
 
 	"gdisim/model/cpu"
 	"gdisim/model/fabric"
@@ -64,7 +65,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	nicCfg := nicConfig(c)
 	nicCfg.Retry = m.faults.retry
 	gpuCfg := gpuConfig(c)
-	cpuCfg := cpuConfig(c, core, uncore)
+	cpuCfg := sync.OnceValue(func() *cpu.Config { return cpuConfig(c, core, uncore, !r.awake) }) // a path without a CPU reads none of it
 	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, BlueFlame: nicCfg.BlueFlame}
 	for i := range nodes {
 		name := fmt.Sprintf("node%d", i)
@@ -82,7 +83,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 			Core: func(w int) *cpu.Core {
 				name := fmt.Sprintf("%s.core%d", name, w)
 				rng := m.rands.Stream(name)
-				return cpu.NewCore(cpuCfg, rng, coreLoad(c, name, m.rands, rng))
+				return cpu.NewCore(cpuCfg(), rng, coreLoad(c, name, m.rands, rng))
 			},
 		})
 	}
@@ -135,17 +136,25 @@ func pcieConfig(c *scenarios.Config, uncore int64) pcie.Config {
 	class, _ := pcie.ParseClass(c.Enum("hardware.pcie.path.gpu_nic"))
 	p := pcie.Config{
 		Class:   class,
-		GPULink: link(c.Link("hardware.pcie.gpu_link")), NICLink: link(c.Link("hardware.pcie.nic_link")), UpLink: link(c.Link("hardware.pcie.up_link")),
-		MPS: c.Bytes("hardware.pcie.mps"), MRRS: c.Bytes("hardware.pcie.mrrs"), RCB: c.Bytes("hardware.pcie.rcb"),
+		NICLink: link(c.Link("hardware.pcie.nic_link")),
+		MPS:     c.Bytes("hardware.pcie.mps"), MRRS: c.Bytes("hardware.pcie.mrrs"), RCB: c.Bytes("hardware.pcie.rcb"),
 		RequestHeader: c.Bytes("hardware.pcie.header.request"), CompletionHeader: c.Bytes("hardware.pcie.header.completion"),
 		DLLPShare:   c.Ratio("hardware.pcie.dllp"),
-		LinkLatency: c.Delay("hardware.pcie.link_latency"), SwitchLatency: c.Delay("hardware.pcie.switch_latency"), RootLatency: c.Delay("hardware.pcie.root_latency"),
+		LinkLatency: c.Delay("hardware.pcie.link_latency"), RootLatency: c.Delay("hardware.pcie.root_latency"),
 		PostedCredits: c.Count("hardware.pcie.credits.posted"), NonPostedCredits: c.Count("hardware.pcie.credits.non_posted"), CompletionCredits: c.Count("hardware.pcie.credits.completion"),
 	}
-	if class == pcie.PHB || class == pcie.NODE || class == pcie.SYS || c.Enum("hardware.pcie.acs") == "redirect" {
+	// What a class does not have on its ways is not read, so that who sets it is told.
+	if class != pcie.C2C {
+		p.GPULink = link(c.Link("hardware.pcie.gpu_link"))
+	}
+	switched := class == pcie.PIX || class == pcie.PXB
+	if switched {
+		p.UpLink, p.SwitchLatency = link(c.Link("hardware.pcie.up_link")), c.Delay("hardware.pcie.switch_latency")
+		p.Redirect = c.Enum("hardware.pcie.acs") == "redirect"
+	}
+	if class != pcie.C2C && (!switched || p.Redirect) {
 		p.RootPeerLatency = c.Delay("hardware.pcie.root_peer_latency")
 	}
-	p.Redirect = c.Enum("hardware.pcie.acs") == "redirect"
 	p.OrderedWrite = c.Duration("hardware.pcie.ordered_write")
 	p.IOMMU = iommuConfig(c)
 	p.ColdRead = c.Delay("hardware.host.pcie.miss")

@@ -20,6 +20,7 @@ type post struct {
 	prog []path.Step
 	turn *turn // of a queue that all threads share; nil: its own
 	pc   int
+	n    int // loads of the present step from host memory, done
 
 	ticket int
 	done   sim.Sink
@@ -60,8 +61,12 @@ func (b *bench) post() (*step, error) {
 	if c.Enum("path.queues_in") == "host" {
 		queues = pcie.Host
 	}
+	payload := pcie.GPU
+	if c.Enum("path.payload_in") == "host" {
+		payload = pcie.Host
+	}
 	d := path.Doorbell{
-		Fence: fence, Queues: queues, Payload: pcie.GPU, Inline: true, InRegister: c.Enum("path.payload_in") == "register",
+		Fence: fence, Queues: queues, Payload: payload, Inline: true, InRegister: c.Enum("path.payload_in") == "register",
 		Record: c.Enum("path.record") == "true" || c.Enum("path.record") == "auto" && fence != path.FenceNone && fence != path.FenceGPU && fence != path.FenceGPURelease,
 		Counts: path.Counts{Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads")},
 	}
@@ -140,10 +145,18 @@ func (p *post) run() {
 	}
 	for p.pc < len(p.prog) {
 		s := &p.prog[p.pc]
-		waits := s.Do == path.DoFence && s.Scope == gpu.ScopeSystem || s.Do == path.DoAwaitTurn || s.Do == path.DoPassTurn || s.Do == path.DoRing
+		waits := s.Do == path.DoFence && s.Scope == gpu.ScopeSystem || s.Do == path.DoAwaitTurn || s.Do == path.DoPassTurn || s.Do == path.DoRing || s.Do == path.DoHostLoad
 		if waits && t > now {
 			p.b.run.Eng.At(t, p.h, 0)
 			return
+		}
+		if s.Do == path.DoHostLoad {
+			if p.n++; p.n <= s.N {
+				p.b.edge().Read(8, p.c, p.b.kind(s.Stage), p, 0)
+				return
+			}
+			p.n = 0
+			p.sm.Warm(s.Line)
 		}
 		p.pc++
 		switch s.Do {
@@ -182,7 +195,7 @@ func (p *post) run() {
 	p.done.Done(p.arg, p.c)
 }
 
-// Done is the end of a fence at system scope.
+// Done is the end of a fence at system scope, or of a load from host memory.
 func (p *post) Done(_ uint32, c sim.Cause) {
 	p.c = c
 	p.run()

@@ -2,6 +2,8 @@ package testbed
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"runtime"
@@ -22,14 +24,31 @@ type Options struct {
 	// nil returned: none. Without Breakdown there is nothing to trace. Passes of
 	// different points may run at the same time unless Workers is 1.
 	Trace func(point int, path, pass string) result.TraceSink
+	// Shard is which points are run; the zero value: all.
+	Shard Shard
+	// Done are points of an earlier part of this very sweep (see Digest): they are
+	// taken as they are.
+	Done []result.Point
+}
+
+// Shard is the points whose index has the remainder K when divided by N.
+type Shard struct{ K, N int }
+
+func (s Shard) has(i int) bool { return s.N == 0 || i%s.N == s.K }
+
+// Digest names all that a sweep's results come from but the program itself.
+func Digest(s *scenarios.Scenario, o Options) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s breakdown %t", s.Expanded(), o.Breakdown))
+	return hex.EncodeToString(sum[:])
 }
 
 // graphPoints is at how many points the recorded operations are kept: they are
 // most of a result, and a wide sweep is not looked at span by span.
 const graphPoints = 50
 
-// Run runs every point of the scenario. When ctx ends early, the result holds
-// the finished points, Partial is set and the error is ctx's. Other errors
+// Run runs the points of the scenario. The result of a shard is Partial. When ctx
+// ends early, it holds the finished points and is Partial too, and the error is
+// ctx's. Other errors
 // name the path and key that the scenario combines in a way that no machine
 // could; the result is nil then.
 func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
@@ -43,16 +62,25 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		workers = runtime.GOMAXPROCS(0)
 	}
 	type done struct {
-		point  int
-		out    result.Point
-		counts counts
-		errs   []error
-		cut    bool // interrupted before all paths had run
+		point int
+		out   result.Point
+		errs  []error
+		cut   bool // interrupted before all paths had run
+	}
+	finished := make([]*done, len(points))
+	for _, p := range o.Done {
+		finished[p.Index] = &done{point: p.Index, out: p}
+	}
+	var todo []int
+	for i := range points {
+		if finished[i] == nil && o.Shard.has(i) {
+			todo = append(todo, i)
+		}
 	}
 	jobs := make(chan int)
 	results := make(chan done)
 	var wg sync.WaitGroup
-	for range min(workers, len(points)) {
+	for range min(workers, len(todo)) {
 		wg.Go(func() {
 			for i := range jobs {
 				d := done{point: i, out: result.Point{Index: points[i].Index}}
@@ -78,7 +106,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 						out.Graphs = nil
 					}
 					d.out.Paths = append(d.out.Paths, out)
-					d.counts.add(r.counts)
+					d.out.Add(r.counts)
 				}
 				results <- d
 			}
@@ -86,7 +114,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	}
 	go func() {
 		defer close(jobs)
-		for i := range points {
+		for _, i := range todo {
 			select {
 			case jobs <- i:
 			case <-ctx.Done():
@@ -99,7 +127,6 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		close(results)
 	}()
 
-	finished := make([]*done, len(points))
 	n := 0
 	for d := range results {
 		if d.cut {
@@ -108,10 +135,11 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		finished[d.point] = &d
 		n++
 		if o.Progress != nil {
-			o.Progress(n, len(points))
+			o.Progress(n, len(todo))
 		}
 	}
 	var errs []error
+	var there []result.Point
 	seen := map[string]bool{}
 	for _, d := range finished {
 		if d == nil {
@@ -123,35 +151,16 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 				errs = append(errs, e)
 			}
 		}
-		res.Points = append(res.Points, d.out)
-		res.Messages += d.counts.messages
-		res.Events += d.counts.events
-		for _, t := range d.counts.notices {
-			if !seen[t] {
-				seen[t] = true
-				res.Notices = append(res.Notices, t)
-			}
-		}
+		there = append(there, d.out)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if n < len(points) {
-		res.Partial = true
+	res.Gather(Digest(s, o), len(points), there)
+	if n < len(todo) {
 		return res, ctx.Err()
 	}
 	return res, nil
-}
-
-type counts struct {
-	messages, events uint64
-	notices          []string
-}
-
-func (c *counts) add(d counts) {
-	c.messages += d.messages
-	c.events += d.events
-	c.notices = append(c.notices, d.notices...)
 }
 
 // safely runs one path at one point; a broken invariant of a model becomes an

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/model/path"
 	"gdisim/model/pcie"
@@ -25,10 +25,11 @@ type runner struct {
 	breakdown bool
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
-	counts    counts
+	counts    result.Account
 	struck    map[string]strikes // by fault
 	out       result.Path
 	rates     []result.Metric
+	awake     bool // no CPU thread of the path sleeps
 }
 
 // thread is an initiating thread of either protocol.
@@ -212,13 +213,16 @@ func (r *runner) plan() (*plan, error) {
 	if w := window(c); w > 0 && w < p.msg.Bytes {
 		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
 	}
-	if err := coreLeft(c); err != nil {
-		return nil, err
+	if p.proxy || p.cpu || p.doorbell.HostRings || p.notify == path.SignalImmediate {
+		if err := coreLeft(c); err != nil {
+			return nil, err
+		}
 	}
+	r.awake = !p.proxy || p.prox.Wait.Waiting == cpu.Poll
 	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
 		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")
 	}
-	if c.Enum("host.proxy.core") == "shared" && p.proxy && c.Count("host.competing.threads") == 0 {
+	if p.proxy && c.Enum("host.proxy.core") == "shared" && c.Count("host.competing.threads") == 0 {
 		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")
 	}
 	if p.proxy && p.prox.Workers > p.fg.queues && !c.Has("workload.background.kind") {
@@ -309,7 +313,7 @@ func (r *runner) cqDepth() int {
 	return 0
 }
 
-func (r *runner) note(s string) { r.counts.notices = append(r.counts.notices, s) }
+func (r *runner) note(s string) { r.counts.Notices = append(r.counts.Notices, s) }
 
 func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqes, warp int) (shape, error) {
 	c := r.cfg
@@ -405,7 +409,7 @@ func (r *runner) finish() result.Path {
 	r.out.Metrics = append(r.out.Metrics, r.rates...)
 	r.spared()
 	if keys := r.cfg.Ignored(); len(keys) > 0 {
-		r.note(r.name + ": set, but without effect here: " + strings.Join(keys, ", "))
+		r.counts.Unread = append(r.counts.Unread, result.Unread{Path: r.name, Keys: keys})
 	}
 	for _, u := range r.cfg.Used() {
 		r.out.Params = append(r.out.Params, result.Param{Key: u.Key, Value: u.Value, Unit: u.Unit, Source: u.Source, Kind: u.Kind})
@@ -629,8 +633,8 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	if err := r.drive(m, run, r.patience(p)); err != nil {
 		return err
 	}
-	r.counts.messages += run.Messages
-	r.counts.events += m.env.Eng.Executed()
+	r.counts.Messages += run.Messages
+	r.counts.Events += m.env.Eng.Executed()
 	if background != nil {
 		background.Close()
 	}

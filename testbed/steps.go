@@ -55,7 +55,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 		}
 	}
 	core, uncore := clocks(r.cfg)
-	cpu := cpuConfig(r.cfg, core, uncore)
+	cpu := cpuConfig(r.cfg, core, uncore, false)
 	work := func(who string, list []path.WorkerStep) {
 		for _, w := range list {
 			out = append(out, Step{Who: who, Stage: w.Stage, What: w.What, Price: w.Price, Why: w.Why})

@@ -153,7 +153,7 @@ output, all else to standard error.`,
 		return fmt.Errorf("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	f.add(root)
-	root.AddCommand(newRun(b), newSweep(b), newCheck(b), newCompare(b), newHW(), newCalibrate(b), newImport(), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
+	root.AddCommand(newRun(b), newSweep(b), newMerge(), newCheck(b), newCompare(b), newHW(), newCalibrate(b), newImport(), newExplain(), newExamples(), newProfiles(), newStacks(), newSchema(), newVersion(), newPlot(), newTrace(), newReport())
 	return root
 }
 

@@ -37,7 +37,7 @@ func newExamples() *cobra.Command {
 
 // listInfos prints a line per embedded thing.
 func listInfos(cmd *cobra.Command, infos []scenarios.Info) error {
-	t := table.Table{Columns: []table.Column{{Head: "name"}, {Head: "title"}}}
+	t := table.Table{Columns: []table.Column{{Head: "name"}, {Head: "title", Wrap: true}}}
 	for _, i := range infos {
 		t.Rows = append(t.Rows, []string{i.Name, i.Title})
 	}

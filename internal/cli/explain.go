@@ -325,7 +325,7 @@ func (e *explainer) params(kind string, i scenarios.Info, read func(string) ([]s
 	}
 	e.para(kind, i.Name, i.Title)
 	e.w.line("")
-	t := table.Table{Columns: []table.Column{{Head: "key"}, {Head: "value"}, {Head: "kind"}, {Head: "source"}}}
+	t := table.Table{Columns: []table.Column{{Head: "key"}, {Head: "value"}, {Head: "kind"}, {Head: "source", Wrap: true}}}
 	for _, p := range ps {
 		t.Rows = append(t.Rows, []string{p.Key, p.Value, p.Kind, p.Source})
 	}

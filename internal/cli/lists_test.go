@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"gdisim/scenarios"
 )
@@ -61,11 +62,14 @@ func testList(t *testing.T, verb string, infos []scenarios.Info) {
 	if code != 0 || stderr != "" {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
-	if got, want := strings.Count(stdout, "\n"), len(infos)+1; got != want {
-		t.Errorf("%d lines, want %d", got, want)
-	}
+	words := strings.Join(strings.Fields(stdout), " ")
 	for _, i := range infos {
-		mustContain(t, verb, stdout, i.Name)
+		mustContain(t, verb, words, i.Name+" "+strings.Join(strings.Fields(i.Title), " ")) // whole, if in several lines
+	}
+	for l := range strings.Lines(stdout) {
+		if w := utf8.RuneCountInString(strings.TrimSuffix(l, "\n")); w > textWidth {
+			t.Errorf("a line of %d columns: %s", w, l)
+		}
 	}
 	if code, _, _ := exec(fake, verb, "x"); code != 2 {
 		t.Errorf("with an argument: code %d", code)

@@ -32,6 +32,8 @@ type runFlags struct {
 	plot, trace string
 	sensitivity bool
 	only        string
+	shard       shard
+	resume      bool
 }
 
 func newRun(b backend) *cobra.Command {
@@ -45,11 +47,21 @@ func newSweep(b backend) *cobra.Command {
 // sweepOnly are the flags that run has not.
 func (f *runFlags) sweepOnly(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.sensitivity, "sensitivity", false, "instead of its points: which inputs move the results of the first, each number changed by 10 % up and down")
+	cmd.Flags().Var(&f.shard, "shard", "run only every N-th point, those that leave the remainder `K/N`, from 0/N on; gdisim merge puts the parts together")
+	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on from the part of the same sweep that the file of -o holds, if there is one")
 	cmd.Flags().StringVar(&f.only, "only", "", "with --sensitivity: only the inputs whose key has this `PATTERN` in it, or matches it with * and ?")
 }
 
 func runCommand(b backend, name, short string, eager bool) *cobra.Command {
 	f := runFlags{backend: b}
+	more := ""
+	if eager {
+		more = `
+
+With --shard K/N, N runs on any machines do a part each, and gdisim merge makes of
+their results the one that a run of the whole would have given, byte for byte. So
+does --resume of a part that was interrupted. Parts are --format json.`
+	}
 	cmd := &cobra.Command{
 		Use:   name + " FILE",
 		Short: short,
@@ -57,12 +69,15 @@ func runCommand(b backend, name, short string, eager bool) *cobra.Command {
 
 FILE is a scenario, or example:NAME for an embedded one. Its points are spread
 over the cores; the output does not depend on how many there are. Interrupted,
-the points that had finished are written, and the exit code is 1.`,
+the points that had finished are written, and the exit code is 1.` + more,
 		Args:              oneArg("FILE or example:NAME"),
 		ValidArgsFunction: completeScenario,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.sensitivity {
+			if f.shard.N > 0 || f.resume {
+				return errors.New("--sensitivity: has no parts (want it without --shard and --resume)")
+			}
 			return f.sensitive(cmd, args[0])
 		}
 		if cmd.Flags().Changed("only") {
@@ -139,6 +154,10 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	case f.plot != "" && strings.HasSuffix(f.out, ".png") && samePlace(filepath.Dir(f.out), f.plot):
 		return fmt.Errorf("-o %s: in the folder of --plot, under a figure's ending", f.out)
 	}
+	o := testbed.Options{Breakdown: !f.noBreakdown, Workers: f.workers, Shard: testbed.Shard(f.shard)}
+	if err := f.partial(s, &o); err != nil {
+		return err
+	}
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
 	if err != nil {
 		return err
@@ -153,7 +172,6 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	if err != nil {
 		return err
 	}
-	o := testbed.Options{Breakdown: !f.noBreakdown, Workers: f.workers}
 	if rec != nil {
 		defer rec.out.discard()
 		// One point at a time: the trace has them in order.
@@ -173,8 +191,10 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 		return &failure{err}
 	}
 	var verdicts []check.Verdict
-	if !interrupted {
+	if !r.Partial {
 		verdicts = check.Run(s, r)
+	} else if !interrupted && len(s.Expect) > 0 && !f.quiet {
+		say(stderr, "expectations are of the whole: gdisim merge SCENARIO PART... checks them\n")
 	}
 	if err := f.verdicts(&b, stderr, verdicts); err != nil {
 		return &failure{err}
@@ -253,6 +273,9 @@ type meter struct {
 	eager bool // progress from the start
 }
 
+// tool is what results name as their maker.
+func tool() string { return "gdisim " + Version }
+
 // simulate runs s with progress and the line of the simulator's own speed.
 func (b backend) simulate(ctx context.Context, s *scenarios.Scenario, o testbed.Options, m meter) (*result.Result, error) {
 	stop := func() {}
@@ -272,7 +295,7 @@ func (b backend) simulate(ctx context.Context, s *scenarios.Scenario, o testbed.
 	r, err := b(ctx, s, o)
 	stop()
 	if r != nil {
-		r.Tool = "gdisim " + Version
+		r.Tool = tool()
 		if !m.quiet && r.Events > 0 {
 			say(m.w, "%s\n", speedLine(r, time.Since(wall), cpuTime()-cpu))
 		}

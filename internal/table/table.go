@@ -17,6 +17,9 @@ type Column struct {
 	// Drop is the order in which columns go when the text is too wide: higher
 	// first, 0 never.
 	Drop int
+	// Wrap lets cells that are too long go on in further lines. Of a table at
+	// most one column, left-aligned; it shrinks before all others.
+	Wrap bool
 }
 
 // Table is rows of cells. A row may be shorter than Columns.
@@ -29,8 +32,8 @@ type Table struct {
 const minWidth = 8
 
 // Text writes the table in at most width columns, each line after indent.
-// Where it does not fit, columns with Drop go, then the longest left-aligned
-// cells are cut with an ellipsis. It returns the heads of the dropped columns.
+// Where it does not fit, the column with Wrap is broken into lines, columns with
+// Drop go, then the longest left-aligned cells are cut with an ellipsis. It returns the heads of the dropped columns.
 func (t *Table) Text(w io.Writer, width int, indent string) (dropped []string, err error) {
 	cols := make([]int, len(t.Columns))
 	for i := range cols {
@@ -63,6 +66,11 @@ func (t *Table) Text(w io.Writer, width int, indent string) (dropped []string, e
 				return
 			}
 			widths[widest]--
+		}
+	}
+	for i, c := range t.Columns {
+		if c.Wrap {
+			widths[i] = max(min(widths[i], 3*minWidth), widths[i]-max(0, total()-width))
 		}
 	}
 	shrink(3 * minWidth)
@@ -107,10 +115,32 @@ func (t *Table) Text(w io.Writer, width int, indent string) (dropped []string, e
 	}
 	line(func(i int) string { return t.Columns[i].Head })
 	for _, r := range t.Rows {
-		line(func(i int) string { return cell(r, i) })
+		for rest := r; rest != nil; {
+			var now []string
+			now, rest = t.broken(rest, widths)
+			line(func(i int) string { return cell(now, i) })
+		}
 	}
 	_, err = io.WriteString(w, b.String())
 	return dropped, err
+}
+
+// broken splits a row into what its first line shows and a row of what goes on in
+// the next, nil where nothing does.
+func (t *Table) broken(r []string, widths []int) (now, rest []string) {
+	for i, c := range t.Columns {
+		if !c.Wrap || i >= len(r) || Width(r[i]) <= widths[i] {
+			continue
+		}
+		head, tail, more := strings.Cut(strings.TrimSuffix(Wrap(r[i], widths[i], "", ""), "\n"), "\n")
+		if !more {
+			break
+		}
+		now, rest = append([]string(nil), r...), make([]string, len(r))
+		now[i], rest[i] = head, strings.ReplaceAll(tail, "\n", " ")
+		return now, rest
+	}
+	return r, nil
 }
 
 // name is the head with its group.

@@ -38,6 +38,16 @@ func TestText(t *testing.T) {
 			100, "        put+completion    rtt\n  path        p50  p99    p50\n  a           1.5  2.5  10.25\n", "",
 		},
 		{
+			"wrapped",
+			Table{[]Column{{Head: "name"}, {Head: "title", Wrap: true}, {Head: "us", Right: true}}, [][]string{{"a", "one two three four five six", "1.5"}, {"b", "short", "2.5"}}},
+			28, "  name  title             us\n  a     one two three    1.5\n        four five six\n  b     short            2.5\n", "",
+		},
+		{
+			"wrapped, and a word that is too long",
+			Table{[]Column{{Head: "name"}, {Head: "title", Wrap: true}}, [][]string{{"a", long + " end"}}},
+			20, "  name  title\n  a     nnnnnnnnnnn…\n        end\n", "",
+		},
+		{
 			"only numbers",
 			Table{[]Column{{Head: "1234567890", Right: true}, {Head: "1234567890", Right: true}}, nil},
 			15, "  1234567890  …\n", "",

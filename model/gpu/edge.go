@@ -57,9 +57,9 @@ type Edge struct {
 	behind  []uint32 // fences behind it
 
 	reads    []read
-	free     uint32
+	free     sim.Free
 	held     []access // behind the shared queue
-	freeHeld uint32
+	freeHeld sim.Free
 	asked    uint64 // reads
 	back     uint64 // of them, with their data
 	fences   []fence
@@ -82,13 +82,11 @@ type access struct {
 	read bool
 	done sim.Sink
 	arg  uint32
-	next uint32
 }
 
 type read struct {
 	done sim.Sink
 	arg  uint32
-	next uint32
 }
 
 type fence struct {
@@ -116,7 +114,7 @@ const (
 // NewEdge returns the idle edge of a GPU. who and kind stand for the load that
 // StoreToHost and its like put on it.
 func NewEdge(cfg EdgeConfig, eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, bus *pcie.Fabric, who sim.Cause, kind sim.Kind) *Edge {
-	e := &Edge{cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, who: who, kind: kind, reads: make([]read, 1), held: make([]access, 1)}
+	e := &Edge{cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, who: who, kind: kind}
 	e.hArrive, e.hEnd, e.hPass = eng.Register(fenceArrives{e}), eng.Register(fenceEnds{e}), eng.Register(passes{e})
 	e.hGather = eng.Register(fenceGathers{e})
 	e.hMove, e.hLeave = eng.Register(move{e}), eng.Register(leaves{e})
@@ -129,13 +127,7 @@ func (e *Edge) Config() EdgeConfig { return e.cfg }
 // Read loads n bytes from the host. done is told when the thread has them; while
 // it is, the bus's Sampled says when they were read.
 func (e *Edge) Read(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
-	id := e.free
-	if id != 0 {
-		e.free = e.reads[id].next
-	} else {
-		e.reads = append(e.reads, read{})
-		id = uint32(len(e.reads) - 1)
-	}
+	id := sim.Alloc(&e.reads, &e.free)
 	e.reads[id] = read{done: done, arg: arg}
 	e.asked++
 	e.pass(access{n: n, c: c, k: k, read: true, done: readBack{e}, arg: id})
@@ -151,13 +143,7 @@ func (e *Edge) Write(n int64, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32
 // pass lets a thread's access go behind the stores that wait in the shared queue.
 func (e *Edge) pass(a access) {
 	if e.out != nil && e.out.FreeAt() > e.eng.Now() {
-		id := e.freeHeld
-		if id != 0 {
-			e.freeHeld = e.held[id].next
-		} else {
-			e.held = append(e.held, access{})
-			id = uint32(len(e.held) - 1)
-		}
+		id := sim.Alloc(&e.held, &e.freeHeld)
 		at := e.out.FreeAt()
 		a.c = e.rec.Span(a.c, a.k, at, at, e.who.Op)
 		e.held[id] = a
@@ -173,8 +159,7 @@ type passes struct{ *Edge }
 func (h passes) Handle(id uint32) {
 	e := h.Edge
 	a := e.held[id]
-	e.held[id] = access{next: e.freeHeld}
-	e.freeHeld = id
+	sim.Release(&e.held, &e.freeHeld, id)
 	e.send(&a)
 }
 
@@ -192,8 +177,7 @@ type readBack struct{ *Edge }
 func (r readBack) Done(id uint32, c sim.Cause) {
 	e := r.Edge
 	x := e.reads[id]
-	e.reads[id] = read{next: e.free}
-	e.free = id
+	sim.Release(&e.reads, &e.free, id)
 	e.back++
 	e.check()
 	x.done.Done(x.arg, c)

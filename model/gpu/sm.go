@@ -105,6 +105,9 @@ func (s *SM) Reload(l Line, n int) sim.Duration {
 	return d
 }
 
+// Warm has the line in L1 from now on, by a load that is accounted for elsewhere.
+func (s *SM) Warm(l Line) { s.warm |= l }
+
 // Copy returns the time of copying n payload bytes into a WQE, word by word.
 func (s *SM) Copy(n int64) sim.Duration {
 	d := s.Load(LinePayload, 0)

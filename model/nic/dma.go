@@ -31,7 +31,7 @@ type DMA struct {
 	bus   *pcie.Fabric
 	halfs [2]half
 	jobs  []job
-	free  uint32
+	free  sim.Free
 	rate  *sim.Pipe // nil: moving takes no time for the bytes
 	step  sim.HandlerID
 
@@ -52,7 +52,6 @@ type job struct {
 	done   sim.Sink
 	sent   sim.Sink // a write: told when it has been given to the bus; may be nil
 	arg    uint32
-	next   uint32
 }
 
 // What a job does next: a read is set up, is on the bus, and is moved; a write
@@ -66,7 +65,7 @@ const (
 func NewDMA(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, bus *pcie.Fabric, cfg DMAConfig) *DMA {
 	kind := func(s stage.Stage) sim.Kind { return sim.Kind{Stage: uint8(s), Lane: uint8(s.Lane())} }
 	d := &DMA{
-		cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, jobs: make([]job, 1, 256),
+		cfg: cfg, eng: eng, rec: rec, rng: rng, bus: bus, jobs: make([]job, 0, 256),
 		command: kind(stage.NICSched), carry: kind(stage.NICTx), onBus: [2]sim.Kind{kind(stage.NICPayloadFetch), kind(stage.PCIeDeliver)},
 	}
 	if cfg.Rate > 0 {
@@ -89,13 +88,7 @@ func (d *DMA) Behind(a pcie.Access, c sim.Cause, sent sim.Sink, arg uint32) {
 }
 
 func (d *DMA) submit(a pcie.Access, c sim.Cause, done, sent sim.Sink, arg uint32) {
-	id := d.free
-	if id == 0 {
-		d.jobs = append(d.jobs, job{})
-		id = uint32(len(d.jobs) - 1)
-	} else {
-		d.free = d.jobs[id].next
-	}
+	id := sim.Alloc(&d.jobs, &d.free)
 	now := d.eng.Now()
 	cfg, h := &d.cfg.Read, &d.halfs[0]
 	if a.Write {
@@ -167,8 +160,7 @@ func (c carried) Done(id uint32, cause sim.Cause) {
 
 func (d *DMA) end(id uint32) {
 	j := d.jobs[id]
-	d.jobs[id] = job{next: d.free}
-	d.free = id
+	sim.Release(&d.jobs, &d.free, id)
 	if j.done != nil {
 		j.done.Done(j.arg, j.cause)
 	}

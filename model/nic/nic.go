@@ -133,16 +133,16 @@ type NIC struct {
 	bus  *pcie.Fabric
 	net  *fabric.Network
 
-	engine   sim.Server // per-message work of both directions
-	bell     sim.Server // per-doorbell work
-	bells    sim.FIFO[rung]
-	qps      []*QP
-	msgs     []message
-	msgFree  uint32
-	pkts     []packet
-	pktFree  uint32
-	fetches  []fetch
-	fetchTop uint32
+	engine  sim.Server // per-message work of both directions
+	bell    sim.Server // per-doorbell work
+	bells   sim.FIFO[rung]
+	qps     []*QP
+	msgs    []message
+	msgFree sim.Free
+	pkts    []packet
+	pktFree sim.Free
+	fetches []fetch
+	fetched sim.Free
 	// Work leaves each pipeline in order, whatever latencies are drawn.
 	lastTx, lastRx, lastAck sim.Time
 	peers                   []*peer
@@ -183,7 +183,6 @@ type fetch struct {
 	qp    *QP
 	first uint32
 	n     uint32
-	next  uint32
 }
 
 // New returns the NIC of a node.
@@ -191,7 +190,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	if cfg.MTU <= 0 || cfg.FetchMax <= 0 || cfg.ReadAhead <= 0 || cfg.SQDepth <= 0 {
 		return nil, fmt.Errorf("nic: mtu %d, fetch %d, read-ahead %d and sq depth %d must be positive", cfg.MTU, cfg.FetchMax, cfg.ReadAhead, cfg.SQDepth)
 	}
-	n := &NIC{cfg: cfg, node: node, eng: eng, rec: rec, rng: rng, bus: bus, net: net, msgs: make([]message, 1, 256), pkts: make([]packet, 1, 256), fetches: make([]fetch, 1, 64)}
+	n := &NIC{cfg: cfg, node: node, eng: eng, rec: rec, rng: rng, bus: bus, net: net, msgs: make([]message, 0, 256), pkts: make([]packet, 0, 256), fetches: make([]fetch, 0, 64)}
 	n.hSched = eng.Register(schedule{n})
 	n.hPush = eng.Register(pushed{n})
 	n.hPump = eng.Register(pump{n})

@@ -324,7 +324,7 @@ func (r received) acknowledge(p *packet) {
 }
 
 // refuse reports whether the responder cannot take the packet that it expects:
-// its key is wrong, or it needs a receive and there is none.
+// its key is wrong, or it needs a receive or a page and there is none.
 func (r received) refuse(p *packet) bool {
 	n, src := r.local, r.remote
 	q := src.qps[p.qp]
@@ -335,12 +335,20 @@ func (r received) refuse(p *packet) bool {
 		n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, accessError{q}, p.psn)
 	case w.Imm && p.last && src.Faults.NoReceive.Strikes(n.eng.Now()):
 		src.find(n.eng.Now(), q, src.msgs[p.msg].index-1, stage.RNR, "the peer had no receive posted for the immediate")
-		q.rel.told = true
-		n.net.Send(n.node, src.node, fabric.Ack, 0, true, p.cause, rnrNak{q}, p.psn)
+		r.notReady(p)
+	case r.awaits(w, q.rel.at(p.psn)):
+		r.notReady(p)
 	default:
 		return false
 	}
 	return true
+}
+
+// notReady sends an RNR NAK.
+func (r received) notReady(p *packet) {
+	q := r.remote.qps[p.qp]
+	q.rel.told = true
+	r.local.net.Send(r.local.node, r.remote.node, fabric.Ack, 0, true, p.cause, rnrNak{q}, p.psn)
 }
 
 type accessError struct{ *QP }

@@ -48,7 +48,7 @@ func (s schedule) Handle(id uint32) {
 			size += q.next().Size()
 			cnt++
 		}
-		f := n.allocFetch()
+		f := sim.Alloc(&n.fetches, &n.fetched)
 		n.fetches[f] = fetch{qp: q, first: first, n: cnt}
 		n.WQEFetches++
 		q.fetching++
@@ -66,8 +66,7 @@ func (w wqeFetched) Done(f uint32, c sim.Cause) {
 	n := w.NIC
 	ft := n.fetches[f]
 	ft.qp.fetching--
-	n.fetches[f] = fetch{next: n.fetchTop}
-	n.fetchTop = f
+	sim.Release(&n.fetches, &n.fetched, f)
 	now := n.eng.Now()
 	for i := ft.first; i != ft.first+ft.n; i++ {
 		e := ft.qp.at(i)
@@ -94,7 +93,7 @@ func (w wqeFetched) Done(f uint32, c sim.Cause) {
 func (q *QP) enqueue(i uint32) {
 	n := q.nic
 	q.here = i
-	id := n.allocMsg()
+	id := sim.Alloc(&n.msgs, &n.msgFree)
 	m := &n.msgs[id]
 	*m = message{wqe: *q.at(i - 1), qp: q, index: i, refs: 1}
 	if m.wqe.Opcode == FetchAdd || m.wqe.Opcode == RDMAWrite && (m.wqe.Signaled || q.rel != nil) {

@@ -230,6 +230,9 @@ func (t *poster) shared(s *Step) bool {
 	switch s.Do {
 	case DoAtomic:
 		t.times(s, cfg.Atomic)
+	case DoHostLoad:
+		t.loadHost(s.Stage)
+		return false
 	case DoLock:
 		if q.locked {
 			q.lock.Push(t)

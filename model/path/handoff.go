@@ -162,6 +162,9 @@ func (x *Proxy) Program(m Message) Program {
 	if m.Fresh && (!x.Inline || m.Bytes > x.ValueBytes) {
 		add(freshWord)
 	}
+	if value := x.Inline || x.referenced(m); value && x.Payload == pcie.Host && !m.Get && m.Bytes <= x.ValueBytes {
+		p.Each = append(p.Each, hostPayload)
+	}
 	if x.Counts.Stores > 0 {
 		add(Step{Do: DoStores, Stage: stage.GPUBuild, N: x.Counts.Stores, Why: "what the fence finds outstanding"})
 	}

@@ -173,7 +173,7 @@ func (d *Doorbell) wqe(l *list, m Message, limit int64) {
 		l.load(stage.GPUBuild, DoLoad, 2, gpu.LinePayload, "key and address of the payload")
 	case d.InRegister:
 	default:
-		l.load(stage.GPUBuild, DoInline, 1, gpu.LinePayload, "payload into the WQE, word by word")
+		*l = append(*l, d.copyIn()...)
 	}
 	if m.wqes() == 2 {
 		l.add(stage.GPUBuild, DoBuild, 1, "second WQE: the signal, behind the data in the same queue")

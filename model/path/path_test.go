@@ -80,6 +80,7 @@ func TestDoorbellProgram(t *testing.T) {
 		}},
 		{"system without record", path.Doorbell{Fence: path.FenceSystem}, small, false, []string{before, each, "after: fence system full; reload if cold; doorbell"}},
 		{"pointer", path.Doorbell{Fence: path.FenceGPU}, path.Message{Bytes: 93}, false, []string{before, "each: build; load, L1 x2", "after: fence gpu; doorbell"}},
+		{"payload in host memory", path.Doorbell{Fence: path.FenceGPU, Payload: pcie.Host}, small, false, []string{before, "each: build; load, host; inline copy", "after: fence gpu; doorbell"}},
 		{"get", path.Doorbell{Fence: path.FenceGPU}, path.Message{Bytes: 8, Get: true}, false, []string{before, "each: build", "after: fence gpu; doorbell"}},
 		{"signal", path.Doorbell{Fence: path.FenceGPU}, path.Message{Bytes: 8, Signal: path.SignalWrite}, false, []string{before, "each: build; inline copy; build", "after: fence gpu; doorbell"}},
 		{"stream", path.Doorbell{Fence: path.FenceGPU}, small, true, []string{before, "each: load, L2 (async); build; inline copy; wait for it", "after: fence gpu; doorbell"}},

@@ -236,6 +236,19 @@ func (d *Doorbell) inlined(m Message, limit int64) bool {
 	return d.Inline && !m.Get && m.Bytes <= limit
 }
 
+// copyIn lists the inline copy. Host memory's line comes by one PCIe read per
+// message; the words are then copied as if it had been in L1.
+func (d *Doorbell) copyIn() []Step {
+	words := Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"}
+	if d.Payload == pcie.Host {
+		return []Step{hostPayload, words}
+	}
+	return []Step{words}
+}
+
+// hostPayload fetches a payload that the poster itself copies.
+var hostPayload = Step{Do: DoHostLoad, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload's line from host memory, over PCIe"}
+
 // Acquires reports whether completions and data are polled with acquire
 // semantics, which every ordering but the unsafe control does.
 func (d *Doorbell) Acquires() bool { return d.Fence != FenceNone }
@@ -308,7 +321,7 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if m.Alone {
 		// What it brings is a number in a register.
 	} else if d.inlined(m, inlineLimit) {
-		add(each, Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"})
+		*each = append(*each, d.copyIn()...)
 	} else if !m.Get {
 		if m.Fresh {
 			add(each, freshWord)

@@ -375,6 +375,7 @@ func (l hostLoaded) Done(_ uint32, c sim.Cause) {
 		return
 	}
 	t.loads = 0
+	t.sm.Warm(t.prog[t.pc].Line)
 	t.state = running
 	t.pc++
 	t.run()

@@ -6,18 +6,11 @@ import "gdisim/sim"
 type watcher struct {
 	sink  sim.Sink
 	arg   uint32
-	next  uint32 // free list
 	cause sim.Cause
 }
 
 func (f *Fabric) watcher(s sim.Sink, arg uint32) uint32 {
-	id := f.unwatched
-	if id == 0 {
-		f.watchers = append(f.watchers, watcher{})
-		id = uint32(len(f.watchers) - 1)
-	} else {
-		f.unwatched = f.watchers[id].next
-	}
+	id := sim.Alloc(&f.watchers, &f.unwatched)
 	f.watchers[id] = watcher{sink: s, arg: arg}
 	return id
 }
@@ -27,7 +20,6 @@ type departure struct{ *Fabric }
 // Handle tells that an access is on its first link.
 func (d departure) Handle(id uint32) {
 	w := d.watchers[id]
-	d.watchers[id] = watcher{next: d.unwatched}
-	d.unwatched = id
+	sim.Release(&d.watchers, &d.unwatched, id)
 	w.sink.Done(w.arg, w.cause)
 }

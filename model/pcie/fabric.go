@@ -92,7 +92,7 @@ type pipe struct {
 	// non-posted one may not pass a posted one) and completions. A completion may
 	// not pass a posted request either, without relaxed ordering, and then stands
 	// in the requests' queue (PCIe Base Specification, table 2-41).
-	waiting [2][]uint32
+	waiting [2]sim.FIFO[uint32]
 	posted  int // of those waiting
 	// Nothing overtakes on a link, whatever latencies are drawn: when the head
 	// and tail of the last TLP went on, and when its target was done with it.
@@ -128,7 +128,6 @@ type txn struct {
 	done     sim.Sink
 	arg      uint32
 	sent     uint32 // who wants to know when it has left; 0: nobody
-	next     uint32 // free list, tag queue
 }
 
 // Fabric is one node's PCIe tree.
@@ -144,12 +143,14 @@ type Fabric struct {
 	root   root
 	pipes  []*pipe
 	txns   []txn
-	free   uint32
+	free   sim.Free
 	// Who wants to know when an access has left its unit.
 	watchers  []watcher
-	unwatched uint32
+	unwatched sim.Free
 	tags      [units]int
-	tagWait   [units][]uint32
+	tagWait   [units]sim.FIFO[uint32]
+	bursts    []burst
+	unburst   sim.Free
 	left      [units]sim.Time // when the unit's last request left it
 	sampled   sim.Time
 	// Watch is told of every change of a link's credits: the link, the class
@@ -166,7 +167,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	if cfg.DLLPShare < 0 || cfg.DLLPShare >= 1 {
 		return nil, fmt.Errorf("pcie: dllp share %g must be in [0, 1)", cfg.DLLPShare)
 	}
-	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 1, 256), watchers: make([]watcher, 1)}
+	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 0, 256)}
 	f.arrive, f.onLink = eng.Register(arrival{f}), eng.Register(departure{f})
 	f.root = newRoot(&f.cfg)
 	for u := range units {
@@ -191,14 +192,24 @@ func (f *Fabric) Read(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.
 
 // Submit starts a posted write or a read, as Write and Read do.
 func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
-	id := f.alloc()
+	if train := f.cfg.train(&a); a.Bytes > train {
+		f.burst(a, train, c, k, done, arg)
+		return
+	}
+	var sent uint32
+	if a.Sent != nil {
+		sent = f.watcher(a.Sent, arg)
+	}
+	f.submit(a, c, k, done, arg, sent)
+}
+
+// submit starts what travels as one train.
+func (f *Fabric) submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg, sent uint32) {
+	id := sim.Alloc(&f.txns, &f.free)
 	t := &f.txns[id]
 	*t = txn{
 		kind: k, class: nonPosted, write: a.Write, relaxed: a.Relaxed, cold: a.Cold, from: a.From, to: a.To,
-		bytes: a.Bytes, addr: a.Addr, cause: c, done: done, arg: arg,
-	}
-	if a.Sent != nil {
-		t.sent = f.watcher(a.Sent, arg)
+		bytes: a.Bytes, addr: a.Addr, cause: c, done: done, arg: arg, sent: sent,
 	}
 	if a.Write {
 		t.class = posted
@@ -209,8 +220,8 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 	f.phase(t)
 	t.tags = min(t.tlps, int32(f.cfg.Tags[a.From]))
 	need := int(t.tags)
-	if f.tags[a.From] < need || len(f.tagWait[a.From]) > 0 {
-		f.tagWait[a.From] = append(f.tagWait[a.From], id)
+	if f.tags[a.From] < need || f.tagWait[a.From].Len() > 0 {
+		f.tagWait[a.From].Push(id)
 		return
 	}
 	f.tags[a.From] -= need
@@ -277,11 +288,11 @@ func (f *Fabric) enter(id uint32) {
 	if q == 1 && p.posted > 0 {
 		q = 0
 	}
-	if len(p.waiting[q]) > 0 || !f.take(p, t) {
+	if p.waiting[q].Len() > 0 || !f.take(p, t) {
 		if t.class == posted {
 			p.posted++
 		}
-		p.waiting[q] = append(p.waiting[q], id)
+		p.waiting[q].Push(id)
 		return
 	}
 	f.cross(id, p, route)
@@ -328,13 +339,13 @@ func (f *Fabric) give(t *txn, route []hop, at int8) {
 	p.credits[t.class] += f.need(p, t)
 	f.watch(p, t)
 	for q := range p.waiting {
-		for len(p.waiting[q]) > 0 {
-			id := p.waiting[q][0]
+		for p.waiting[q].Len() > 0 {
+			id := *p.waiting[q].Front()
 			w := &f.txns[id]
 			if !f.take(p, w) {
 				break
 			}
-			p.waiting[q] = p.waiting[q][:copy(p.waiting[q], p.waiting[q][1:])]
+			p.waiting[q].Pop()
 			if w.class == posted {
 				p.posted--
 			}
@@ -440,28 +451,18 @@ func (f *Fabric) end(id uint32) {
 	if class == completion {
 		f.tags[from] += int(t.tags)
 	}
-	f.txns[id] = txn{next: f.free}
-	f.free = id
-	for class == completion && len(f.tagWait[from]) > 0 {
-		w := f.tagWait[from][0]
+	sim.Release(&f.txns, &f.free, id)
+	for class == completion && f.tagWait[from].Len() > 0 {
+		w := *f.tagWait[from].Front()
 		need := int(f.txns[w].tags)
 		if f.tags[from] < need {
 			break
 		}
 		f.tags[from] -= need
-		f.tagWait[from] = f.tagWait[from][:copy(f.tagWait[from], f.tagWait[from][1:])]
+		f.tagWait[from].Pop()
 		f.leave(w)
 	}
 	done.Done(arg, cause)
-}
-
-func (f *Fabric) alloc() uint32 {
-	if id := f.free; id != 0 {
-		f.free = f.txns[id].next
-		return id
-	}
-	f.txns = append(f.txns, txn{})
-	return uint32(len(f.txns) - 1)
 }
 
 // OneWay returns the idle time of a posted write of n bytes, egress and
@@ -474,8 +475,8 @@ func (f *Fabric) OneWay(from, to Unit, n int64) sim.Duration {
 // Tags returns the read requests that the unit may have outstanding.
 func (f *Fabric) Tags(u Unit) int { return f.cfg.Tags[u] }
 
-// RoundTrip returns the idle time of a read of n bytes. Of several requests the
-// first to come starts the completions.
+// RoundTrip returns the idle time of a read of n bytes that has the tags and
+// credits it needs. Of several requests the first to come starts the completions.
 func (f *Fabric) RoundTrip(from, to Unit, n int64) sim.Duration {
 	req, k := f.cfg.ReadRequestBytes(n)
 	cpl, _ := f.cfg.CompletionBytes(n)

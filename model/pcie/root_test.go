@@ -347,3 +347,66 @@ func TestTranslationAllocates(t *testing.T) {
 		t.Errorf("%.0f allocations in 1000 reads that miss", n)
 	}
 }
+
+// TestAccessSharesTags: a read of more requests than there are tags has them
+// all out and no more, so that a window of them comes every round trip; a write
+// of more TLPs than there are credits, a window every time that they are held.
+// TLP by TLP is the reference.
+func TestAccessSharesTags(t *testing.T) {
+	const n = 1 << 20
+	for _, tt := range []struct {
+		name  string
+		write bool
+		set   func(*pcie.Config)
+		bytes int64 // of a TLP
+		limit int64
+	}{
+		{"32 tags", false, func(c *pcie.Config) { c.Tags[pcie.NIC] = 32 }, 512, 32},
+		{"1 tag", false, func(c *pcie.Config) { c.Tags[pcie.NIC] = 1 }, 512, 1},
+		{"17 tags", false, func(c *pcie.Config) { c.Tags[pcie.NIC] = 17 }, 512, 17},
+		{"enough tags", false, func(*pcie.Config) {}, 512, 0},
+		{"8 posted credits", true, func(c *pcie.Config) { c.PostedCredits = 8 }, 256, 8},
+		{"enough credits", true, func(*pcie.Config) {}, 256, 0},
+	} {
+		c := config(pcie.PHB)
+		// 25 ns of a link and 41 of the root complex each way; 1 us in all.
+		c.Units[pcie.NIC] = pcie.Timing{Egress: fixed(60), Return: fixed(50)}
+		c.Units[pcie.Host] = pcie.Timing{Read: fixed(758)}
+		tt.set(&c)
+		a := pcie.Access{From: pcie.NIC, To: pcie.Host, Write: tt.write, Bytes: n}
+		whole, _ := ends(t, c, 1, func(int) pcie.Access { return a })
+		each, _ := ends(t, c, int(n/tt.bytes), func(i int) pcie.Access {
+			p := a
+			p.Addr, p.Bytes = uint64(int64(i)*tt.bytes), tt.bytes
+			return p
+		})
+		got, one := sim.Duration(whole[0]), sim.Duration(each[len(each)-1])
+		if d := float64(got)/float64(one) - 1; d < -0.01 || d > 0.07 {
+			t.Errorf("%s: %v, TLP by TLP %v", tt.name, got, one)
+		}
+		f := func(bytes int64) sim.Duration { return sim.NewPipe(c.NICLink.BitsPerSecond()).Transfer(bytes) }
+		hold := 1000*ns + f(c.RequestHeader) + f(tt.bytes+20*tt.bytes/256) // a tag: from its request to its data
+		if tt.write {
+			hold = 66*ns + f(tt.bytes+c.RequestHeader) // a credit: until its TLP is there
+		}
+		if tt.limit == 0 {
+			continue
+		}
+		if want := hold * sim.Duration(n/tt.bytes/tt.limit); float64(got) < 0.93*float64(want) || float64(got) > 1.07*float64(want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, want)
+		}
+	}
+}
+
+// TestShortReadBehindLong: a read that comes while a long one wants every tag
+// waits for its turn, and all tags are back in the end.
+func TestShortReadBehindLong(t *testing.T) {
+	c := config(pcie.PHB)
+	c.Tags[pcie.NIC] = 4
+	at, f := ends(t, c, 2, func(i int) pcie.Access {
+		return pcie.Access{From: pcie.NIC, To: pcie.Host, Bytes: []int64{64 << 10, 64}[i]}
+	})
+	if alone := f.RoundTrip(pcie.NIC, pcie.Host, 64); at[1] < at[0] || at[1].Sub(at[0]) > alone {
+		t.Errorf("the long read ended at %v, the short one at %v", at[0], at[1])
+	}
+}
