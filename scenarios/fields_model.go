@@ -18,6 +18,7 @@ var modelFields = []Field{
 	{Key: "hardware.gpu.atomic.near", Kind: Cost, Dist: true, Text: "the same, near half of the L2", Used: "model/gpu"},
 	{Key: "hardware.gpu.atomic.far", Kind: Cost, Dist: true, Text: "the same, far half of the L2", Used: "model/gpu"},
 	{Key: "hardware.gpu.build", Kind: Cost, Dist: true, Text: "assembling and storing one WQE or descriptor from registers", Used: "model/gpu"},
+	{Key: "hardware.gpu.sector", Kind: Bytes, Min: "4B", Max: "128B", Text: "what a miss of L1 brings of a line: a payload's copy misses once for each", Used: "model/gpu"},
 	{Key: "hardware.gpu.inline_word", Kind: Cost, Dist: true, Text: "copying 4 bytes of payload into the WQE", Used: "model/gpu"},
 	{Key: "hardware.gpu.record", Kind: Cost, Dist: true, Text: "issue of the doorbell record's store", Used: "model/gpu"},
 	{Key: "hardware.gpu.ring", Kind: Cost, Dist: true, Text: "issue of the doorbell's store", Used: "model/gpu"},

@@ -66,7 +66,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	nicCfg.Retry = m.faults.retry
 	gpuCfg := gpuConfig(c)
 	cpuCfg := sync.OnceValue(func() *cpu.Config { return cpuConfig(c, core, uncore, !r.awake) }) // a path without a CPU reads none of it
-	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, BlueFlame: nicCfg.BlueFlame}
+	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, Sector: c.Bytes("hardware.gpu.sector"), BlueFlame: nicCfg.BlueFlame}
 	for i := range nodes {
 		name := fmt.Sprintf("node%d", i)
 		b, err := pcie.New(eng, rec, m.rands.Stream(name+".pcie"), name, bus)
@@ -243,7 +243,7 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 	}
 	return &gpu.Config{
 		ReleaseIdle: cost(idle),
-		Call:        cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
+		Call:        cost("call"), L1Hit: cost("l1_hit"), L1Refill: cost("l1_refill"), Sector: c.Bytes("hardware.gpu.sector"), L2Load: cost("l2_load" + half), Atomic: cost("atomic" + half),
 		Build: cost("build"), AtomicInterval: cost("atomic_interval"), FenceCTA: cost("fence.cta"), ReadOnlyHit: cost("nc_hit"), InlineWord: cost("inline_word"), Record: cost("record"), Ring: cost("ring"), HostStore: cost("host_store"),
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),

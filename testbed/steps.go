@@ -42,10 +42,7 @@ func Steps(s *scenarios.Scenario, p int) ([]Step, error) {
 	var out []Step
 	add := func(list []path.Step) {
 		for i := range list {
-			st := list[i]
-			if st.Do == path.DoInline {
-				st.N = int(pl.msg.Bytes+3) / 4
-			}
+			st := list[i].Of(pl.msg.Bytes, g)
 			x := Step{Who: "GPU thread", Stage: st.Stage, What: st.Do.String(), Why: st.Why}
 			x.Price, x.Cold = st.Price(g)
 			if st.N > 1 {

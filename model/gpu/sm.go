@@ -20,6 +20,7 @@ const (
 type Config struct {
 	Call       sim.Delay // call and return of a function that is not inlined
 	L1Hit      sim.Delay // dependent load that hits L1 or the constant cache
+	Sector     int64     // bytes that a miss of L1 brings
 	L1Refill   sim.Delay // what a line costs more after L1 was invalidated
 	L2Load     sim.Delay // load served by L2, waited for
 	Atomic     sim.Delay // atomic on GPU memory whose result is waited for
@@ -108,9 +109,13 @@ func (s *SM) Reload(l Line, n int) sim.Duration {
 // Warm has the line in L1 from now on, by a load that is accounted for elsewhere.
 func (s *SM) Warm(l Line) { s.warm |= l }
 
-// Copy returns the time of copying n payload bytes into a WQE, word by word.
+// Sectors is how many misses of a cold L1 bring n bytes.
+func (c *Config) Sectors(n int64) int { return int((n + c.Sector - 1) / c.Sector) }
+
+// Copy returns the time of copying n payload bytes into a WQE, word by word. Each
+// sector that L1 lacks is waited for, as the words' stores follow their loads.
 func (s *SM) Copy(n int64) sim.Duration {
-	d := s.Load(LinePayload, 0)
+	d := s.Reload(LinePayload, s.cfg.Sectors(n))
 	for range (n + 3) / 4 {
 		d += s.Draw(s.cfg.InlineWord)
 	}

@@ -16,7 +16,7 @@ func fixed(n int64) sim.Delay { return sim.Fixed(sim.Duration(n) * ns) }
 
 func config() *gpu.Config {
 	return &gpu.Config{
-		L1Hit: fixed(29), L1Refill: fixed(131), InlineWord: fixed(26), ReleaseGPU: fixed(225), ReleaseSystem: fixed(580), SystemStores: fixed(360),
+		L1Hit: fixed(29), L1Refill: fixed(131), Sector: 32, InlineWord: fixed(26), ReleaseGPU: fixed(225), ReleaseSystem: fixed(580), SystemStores: fixed(360),
 		FullExtra: fixed(42), Acquire: fixed(18), PollPeriod: fixed(168),
 	}
 }
@@ -45,7 +45,10 @@ func TestL1(t *testing.T) {
 		{"after an acquire", s.Load(gpu.LineState, 1), cold + hit},
 		{"copy of 9 bytes, cold", s.Copy(9), cold + 3*26*ns},
 		{"copy of 8 bytes, warm", s.Copy(8), 2 * 26 * ns},
+		{"copy of 92 bytes, warm", s.Copy(92), 23 * 26 * ns},
 		{"copy of nothing", s.Copy(0), 0},
+		{"acquire again", s.Acquire(), 18 * ns},
+		{"copy of 92 bytes, cold: three sectors", s.Copy(92), 3*cold + 23*26*ns},
 	} {
 		if x.got != x.want {
 			t.Errorf("%d, %s: %v, want %v", i, x.what, x.got, x.want)

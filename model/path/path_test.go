@@ -196,7 +196,7 @@ func build(t interface{ Fatal(...any) }, outages ...cpu.Outage) *rig {
 	}
 	r := &rig{
 		gpu: &gpu.Config{
-			Call: fixed(39), L1Hit: fixed(29), L1Refill: fixed(131), L2Load: fixed(205), Atomic: fixed(215), Build: fixed(26), InlineWord: fixed(27), Record: fixed(5), Ring: fixed(14),
+			Call: fixed(39), L1Hit: fixed(29), L1Refill: fixed(131), Sector: 32, L2Load: fixed(205), Atomic: fixed(215), Build: fixed(26), InlineWord: fixed(27), Record: fixed(5), Ring: fixed(14),
 			HostStore: fixed(8), SyncWarp: fixed(1), Turn: fixed(61), ReleaseGPU: fixed(225), ReleaseSystem: fixed(580), SystemStores: fixed(360), FullExtra: fixed(42), Acquire: fixed(18),
 			PollPeriod: fixed(167), Routine: fixed(10), StoreVisible: fixed(300), FixedPhase: true, SMs: 132, WarpSize: 32,
 		},
@@ -210,7 +210,7 @@ func build(t interface{ Fatal(...any) }, outages ...cpu.Outage) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nc.InlineMax, BlueFlame: nc.BlueFlame}
+	r.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nc.InlineMax, Sector: 32, BlueFlame: nc.BlueFlame}
 	var nics []*nic.NIC
 	for i := range 2 {
 		b, err := pcie.New(eng, rec, nil, "node", bus)

@@ -65,11 +65,11 @@ type request struct {
 // out over cfg.Workers workers of one QP each.
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
-	p.prog = bind(cfg.Program(m), m, batch, false)
+	p.prog = bind(cfg.Program(m), m, batch, false, env.Sector)
 	bare := m
 	bare.Signal = SignalNone
-	p.plain = bind(cfg.Program(bare), bare, batch, false)
-	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false)
+	p.plain = bind(cfg.Program(bare), bare, batch, false, env.Sector)
+	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, env.Sector)
 	for i := range cfg.Workers {
 		w := &worker{path: p, index: i, core: p.node.Core(i)}
 		w.wait = cpu.NewWaiter(w.core, &p.cfg.Wait)

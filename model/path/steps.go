@@ -236,8 +236,8 @@ func (d *Doorbell) inlined(m Message, limit int64) bool {
 	return d.Inline && !m.Get && m.Bytes <= limit
 }
 
-// copyIn lists the inline copy. Host memory's line comes by one PCIe read per
-// message; the words are then copied as if it had been in L1.
+// copyIn lists the inline copy. Host memory's sectors come by a PCIe read each;
+// the words are then copied as if they had been in L1.
 func (d *Doorbell) copyIn() []Step {
 	words := Step{Do: DoInline, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload into the WQE, word by word"}
 	if d.Payload == pcie.Host {
@@ -247,7 +247,22 @@ func (d *Doorbell) copyIn() []Step {
 }
 
 // hostPayload fetches a payload that the poster itself copies.
-var hostPayload = Step{Do: DoHostLoad, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload's line from host memory, over PCIe"}
+var hostPayload = Step{Do: DoHostLoad, Stage: stage.GPUBuild, N: 1, Line: gpu.LinePayload, Why: "payload from host memory, a sector per PCIe read"}
+
+// copies reports whether the step fetches a payload from host memory.
+func (s *Step) copies() bool { return s.Do == DoHostLoad && s.Line == gpu.LinePayload }
+
+// Of returns the step with its count for a payload of n bytes: words of an inline
+// copy, reads of a payload in host memory.
+func (s Step) Of(n int64, c *gpu.Config) Step {
+	switch {
+	case s.Do == DoInline:
+		s.N = int(n+3) / 4
+	case s.copies():
+		s.N = c.Sectors(n)
+	}
+	return s
+}
 
 // Acquires reports whether completions and data are polled with acquire
 // semantics, which every ordering but the unsafe control does.
@@ -415,7 +430,7 @@ func (s *Step) Price(c *gpu.Config) (warm, cold sim.Duration) {
 	case DoBuild:
 		return n * c.Build.Mean(), 0
 	case DoInline:
-		return n * c.InlineWord.Mean(), c.L1Refill.Mean()
+		return n * c.InlineWord.Mean(), sim.Duration(c.Sectors(4*int64(s.N))) * c.L1Refill.Mean()
 	case DoSyncWarp:
 		return c.SyncWarp.Mean(), 0
 	case DoFence:
