@@ -35,6 +35,7 @@ type queue struct {
 	qp    *nic.QP
 	index int
 	depth int
+	cq    *hostWord  // its newest CQE, if the CQ lies in host memory
 	words sim.Server // atomics on the queue's management words
 	// The management words of a library, in WQEs.
 	reserved, ready, rung uint32
@@ -61,7 +62,7 @@ type queue struct {
 func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batch int, checks bool) (*DoorbellPath, error) {
 	p := &DoorbellPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	for range queues {
-		q := &queue{path: p, index: len(p.queues)}
+		q := &queue{path: p, index: len(p.queues), cq: p.node.newHostWord()}
 		qp, err := p.node.NIC.NewQP(peer, cfg.Queues, q)
 		if err != nil {
 			return nil, err
@@ -149,12 +150,13 @@ type poster struct {
 	let     bool  // through the gate, where it waited
 
 	// Of a library's post.
-	base, end uint32 // its slots
-	slot      uint32 // next to fill, where others' may be empty
-	filled    int    // messages of the batch so far
-	plain     bool   // posts background load
-	open      bool   // a fault left out the fence before the doorbell
-	picks     int    // posts so far, where the library picks the queue
+	base, end uint32     // its slots
+	slot      uint32     // next to fill, where others' may be empty
+	filled    int        // messages of the batch so far
+	plain     bool       // posts background load
+	open      bool       // a fault left out the fence before the doorbell
+	picks     int        // posts so far, where the library picks the queue
+	looks     hostReader // at the CQ
 }
 
 // batch is a post that a CQE will retire.
@@ -478,7 +480,8 @@ func (t *poster) await(c sim.Cause) {
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.Queues == pcie.Host {
-		t.pollHost(stage.GPUPoll, ok)
+		t.looks.word = b.queue.cq
+		t.pollHost(stage.GPUPoll, &t.looks, ok)
 	}
 	if ok {
 		t.found(done)

@@ -161,6 +161,7 @@ func (x *Proxy) Program(m Message) Program {
 	atomic := Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, x.Counts.Atomics), Why: "slot among all producers"}
 	cached := Step{Do: DoFresh, Stage: stage.GPUReserve, N: 1, Why: "cached copy of the host's progress: is the slot free"}
 	remote := Step{Do: DoHostLoad, Stage: stage.GPUReserve, N: max(1, x.Counts.HostLoads), Why: "the host's progress, over PCIe: is the slot free"}
+	room := Step{Do: DoRoom, Stage: stage.GPUReserve, N: 1, Why: "the slot's last descriptor is done with"}
 	build := Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "descriptor in registers"}
 	release := FenceSystemRelease.step()
 	store := Step{Do: DoHostStore, Stage: stage.GPURing, N: int((x.descriptor(m) + x.storeWidth() - 1) / x.storeWidth())}
@@ -168,18 +169,19 @@ func (x *Proxy) Program(m Message) Program {
 	case HandoffGeneral:
 		release.Why = "st.release.sys: payload and descriptor before validity"
 		store.Why = "posted 16-byte store of the descriptor, validity inside"
-		for _, s := range []Step{atomic, remote, build, release, store} {
+		for _, s := range []Step{atomic, remote, room, build, release, store} {
 			add(s)
 		}
 	case HandoffSingleProducer:
 		store.Why = "posted 16-byte store of the descriptor, validity inside"
+		add(room)
 		add(build)
 		add(store)
 	case HandoffWords:
 		f := FenceDevice.step()
 		f.Why = "__threadfence(): the payload before the words; no system fence"
 		store.Why = "posted 8-byte words, each with its validity flag"
-		for _, s := range []Step{f, atomic, cached, build, store} {
+		for _, s := range []Step{f, atomic, cached, room, build, store} {
 			add(s)
 		}
 	case HandoffEntry:
@@ -190,13 +192,13 @@ func (x *Proxy) Program(m Message) Program {
 			credit = cached
 			credit.Why = "consumed index, which the host stores into GPU memory: is the slot free"
 		}
-		for _, s := range []Step{release, atomic, credit, build, store} {
+		for _, s := range []Step{release, atomic, credit, room, build, store} {
 			add(s)
 		}
 	case HandoffFIFO:
 		release.Why = "st.release.sys: payload before the entry"
 		store.Why = "posted 16-byte store, validity inside"
-		for _, s := range []Step{atomic, cached, build, release, store} {
+		for _, s := range []Step{atomic, cached, room, build, release, store} {
 			add(s)
 		}
 	}

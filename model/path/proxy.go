@@ -36,11 +36,16 @@ type ring struct {
 	taken    uint32 // descriptors that the worker has read
 	visible  sim.FIFO[descriptor]
 	requests sim.FIFO[request]
-	done     uint32 // progress counter as the GPU may see it
+	done     uint32      // progress counter as the GPU may see it
+	progress *hostWord   // that counter, if it lies in host memory
+	answer   *hostWord   // where quiets are answered
+	warp     *hostReader // of the last thread,
+	lanes    int         // one of so many
+	sm       *gpu.SM     // of this SM
 	last     sim.Cause
 	polls    []*producer
 	room     sim.FIFO[*producer] // waiting for a slot
-	granted  int                 // slots promised to threads that waited
+	granted  int                 // slots promised to threads that have not filled them
 }
 
 // descriptor is a request as the worker sees it.
@@ -82,7 +87,7 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 	}
 	for i := range cfg.Rings {
 		w := p.workers[i%cfg.Workers]
-		r := &ring{path: p, worker: w, index: len(w.rings)}
+		r := &ring{path: p, worker: w, index: len(w.rings), progress: p.node.newHostWord(), answer: p.node.newHostWord()}
 		w.rings = append(w.rings, r)
 		p.rings = append(p.rings, r)
 	}
@@ -116,7 +121,9 @@ type producer struct {
 	post    []Step
 	plain   bool // its messages have no signal
 	doing   purpose
-	granted bool // a slot was freed for the thread that waits for room
+	granted bool        // a slot was freed for the thread that waits for room
+	looks   *hostReader // at the progress, with the threads of its warp
+	asks    hostReader  // for an answer
 	answer  struct {
 		came  bool
 		cause sim.Cause
@@ -135,7 +142,12 @@ const (
 
 // NewThread adds a thread on the SM that enqueues to ring.
 func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
-	t := &producer{path: p, ring: p.rings[ring], post: p.prog}
+	r := p.rings[ring]
+	if r.warp == nil || r.sm != sm || r.lanes == sm.Config().WarpSize {
+		r.warp, r.sm, r.lanes = &hostReader{word: r.progress}, sm, 0
+	}
+	r.lanes++
+	t := &producer{path: p, ring: r, post: p.prog, looks: r.warp, asks: hostReader{word: r.answer}}
 	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
 	t.acquires = p.cfg.Handoff != HandoffSingleProducer
 	return t
@@ -186,31 +198,35 @@ func (t *producer) shared(s *Step) bool {
 	case DoAtomic:
 		t.times(s, t.sm.Config().Atomic)
 	case DoHostLoad:
-		t.loadHost(s.Stage)
+		t.loadHost(s.Stage, t.looks)
 		return false
 	case DoHostAtomic:
 		// The word's new value is on its way to the worker while the thread
 		// waits for the old one.
 		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, r.enqueued)
-		t.loadHost(s.Stage)
+		t.loadHost(s.Stage, &t.asks)
 		return false
-	case doSend:
-		if full := r.free() <= 0; full && p.cfg.NoSlotCheck && !t.granted {
+	case DoRoom:
+		if t.granted {
+			t.granted = false
+			return true
+		}
+		full := r.free() <= 0
+		if full && p.cfg.NoSlotCheck {
 			t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
-		} else if !t.granted && (r.room.Len() > 0 || full) {
+		} else if full || r.room.Len() > 0 {
 			r.room.Push(t)
 			if p.cfg.CompletionIn == pcie.Host {
 				t.host.next = running
-				t.pollHost(stage.GPUReserve, false)
+				t.pollHost(stage.GPUReserve, t.looks, false)
 				return false
 			}
 			t.state = parked
 			return false
 		}
-		if t.granted {
-			t.granted = false
-			r.granted--
-		}
+		r.granted++
+	case doSend:
+		r.granted--
 		r.enqueued++
 		bytes := p.cfg.DescriptorBytes
 		if t.doing == quieting {
@@ -264,7 +280,7 @@ func (t *producer) AwaitCompletion(c sim.Cause) {
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.CompletionIn == pcie.Host {
-		t.pollHost(stage.GPUPoll, ok)
+		t.pollHost(stage.GPUPoll, t.looks, ok)
 	}
 	if ok {
 		t.found(done)
@@ -288,7 +304,7 @@ func (t *producer) ended() bool {
 			t.prog, t.pc, t.doing = t.path.after, 0, settling
 			t.host.next = running
 		}
-		t.pollHost(stage.GPUPoll, t.answer.came)
+		t.pollHost(stage.GPUPoll, &t.asks, t.answer.came)
 		if t.answer.came {
 			t.hostArrived(t.answer.cause)
 		}

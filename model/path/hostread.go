@@ -1,0 +1,88 @@
+package path
+
+import (
+	"gdisim/model/pcie"
+	"gdisim/sim"
+)
+
+// hostReads are the reads of host memory that a node's GPU has under way: each
+// reader has one, and sends the next when it is back. No event stands for those
+// that poll; how many there are says what a read, and a fence, waits for.
+type hostReads struct {
+	under int // all readers'
+	words []*hostWord
+	idle  sim.Duration // a read that meets no other
+}
+
+// hostWord is a word of host memory that threads read at system scope.
+type hostWord struct{ under int }
+
+// hostReader is the read that lanes of a warp have under way together, since they
+// ask for the same word.
+type hostReader struct {
+	word  *hostWord
+	lanes int
+}
+
+// newHostWord returns a word of the node's memory that nobody reads.
+func (n *Node) newHostWord() *hostWord {
+	w := &hostWord{}
+	n.reads.words = append(n.reads.words, w)
+	return w
+}
+
+// beginRead lets one more lane share the reader's read.
+func (n *Node) beginRead(r *hostReader) {
+	if r.lanes++; r.lanes == 1 {
+		r.word.under++
+		n.reads.under++
+	}
+}
+
+// endRead has a lane ask no more.
+func (n *Node) endRead(r *hostReader) {
+	if r.lanes--; r.lanes == 0 {
+		r.word.under--
+		n.reads.under--
+	}
+}
+
+// idleRead is the time of a GPU's read of host memory that meets no other.
+func (n *Node) idleRead() sim.Duration {
+	if n.reads.idle == 0 {
+		n.reads.idle = n.Bus.RoundTrip(pcie.GPU, pcie.Host, 8)
+	}
+	return n.reads.idle
+}
+
+// readTime is what a read of the word takes, its turn included: all readers share
+// the GPU's read tags, and reads of one word follow each other where they meet.
+func (n *Node) readTime(w *hostWord) sim.Duration {
+	return max(n.taggedRead(), sim.Duration(w.under)*(n.idleRead()-n.GPU.LineWay.Mean()))
+}
+
+func (n *Node) taggedRead() sim.Duration {
+	d, tags := n.idleRead(), n.Bus.Tags(pcie.GPU)
+	if n.reads.under <= tags {
+		return d
+	}
+	return d * sim.Duration(n.reads.under) / sim.Duration(tags)
+}
+
+// drain is what a fence at system scope waits for beyond its own trip to the GPU's
+// edge and back, which ends as the way of a read's data does: for the reads of the
+// host that were asked for before it got there, whoever asked, and for the writes
+// that the link has not taken. Of k reads that go on in turn, the last was asked
+// for a k+1st of their time ago.
+func (n *Node) drain() sim.Duration {
+	var last sim.Duration
+	if k := sim.Duration(n.reads.under); k > 0 {
+		last = n.taggedRead() * k / (k + 1)
+		for _, w := range n.reads.words {
+			if k := sim.Duration(w.under); k > 0 {
+				last = max(last, n.readTime(w)*k/(k+1))
+			}
+		}
+	}
+	return max(n.Bus.Backlog(pcie.GPU), last-n.Bus.Return(pcie.GPU))
+}
