@@ -167,9 +167,9 @@ type batch struct {
 
 // NewThread adds a thread on the SM that posts to queue; what it sends lands
 // in to (nil: nobody looks).
-func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *poster {
+func (p *DoorbellPath) NewThread(sm *gpu.SM, queue int, client Client) *poster {
 	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
-	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
+	t.init(p.env, p.node, p.kinds, sm, client, t)
 	t.acquires, t.fences = p.cfg.Acquires(), p.cfg.SystemWait
 	if p.ringer == nil {
 		t.gate = p.node.doorbells(p.env)

@@ -37,55 +37,55 @@ func TestHandoffPrograms(t *testing.T) {
 			"many producers",
 			Proxy{Handoff: HandoffGeneral, DescriptorBytes: 16},
 			Message{Bytes: 8},
-			"atomic > load, host > build > fence > store, host",
+			"atomic > load, host > await room > build > fence > store, host",
 		},
 		{
 			"a new word, by its address",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16},
 			Message{Bytes: 8, Fresh: true},
-			"stores, local > atomic > load, L2 > build > fence > store, host",
+			"stores, local > atomic > load, L2 > await room > build > fence > store, host",
 		},
 		{
 			"a new word, inside the descriptor",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Inline: true, ValueBytes: 8},
 			Message{Bytes: 8, Fresh: true},
-			"atomic > load, L2 > build > fence > store, host",
+			"atomic > load, L2 > await room > build > fence > store, host",
 		},
 		{
 			"one producer",
 			Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16},
 			Message{Bytes: 8},
-			"build > store, host",
+			"await room > build > store, host",
 		},
 		{
 			"words: put",
 			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
 			Message{Bytes: 8},
-			"fence > atomic > load, L2 > build > store, hostx4",
+			"fence > atomic > load, L2 > await room > build > store, hostx4",
 		},
 		{
 			"words: put with signal",
 			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
 			signal,
-			"fence > atomic > load, L2 > build > store, hostx6",
+			"fence > atomic > load, L2 > await room > build > store, hostx6",
 		},
 		{
 			"entry, index in host memory",
 			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.Host, Counts: Counts{Stores: 2}},
 			signal,
-			"stores, localx2 > fence > atomic > load, host > build > store, hostx8",
+			"stores, localx2 > fence > atomic > load, host > await room > build > store, hostx8",
 		},
 		{
 			"entry, index in GPU memory",
 			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.GPU},
 			signal,
-			"fence > atomic > load, L2 > build > store, hostx8",
+			"fence > atomic > load, L2 > await room > build > store, hostx8",
 		},
 		{
 			"fifo",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Counts: Counts{Calls: 1}},
 			Message{Bytes: 8},
-			"call > atomic > load, L2 > build > fence > store, host",
+			"call > atomic > load, L2 > await room > build > fence > store, host",
 		},
 	} {
 		p := c.cfg.Program(c.msg)
@@ -103,7 +103,7 @@ func TestQuietPrograms(t *testing.T) {
 	}{
 		{Proxy{Quiet: QuietCounter}, "", ""},
 		{Proxy{Quiet: QuietRequest}, "load, L2 > atomic, host", "fence"},
-		{Proxy{Quiet: QuietEntry, Handoff: HandoffFIFO, DescriptorBytes: 16}, "atomic > load, L2 > build > fence > store, host", ""},
+		{Proxy{Quiet: QuietEntry, Handoff: HandoffFIFO, DescriptorBytes: 16}, "atomic > load, L2 > await room > build > fence > store, host", ""},
 	} {
 		before, after := c.cfg.QuietProgram()
 		if got := text(before); got != c.before {

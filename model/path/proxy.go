@@ -39,9 +39,9 @@ type ring struct {
 	done     uint32      // progress counter as the GPU may see it
 	progress *hostWord   // that counter, if it lies in host memory
 	answer   *hostWord   // where quiets are answered
-	warp     *hostReader // of the last thread,
-	lanes    int         // one of so many
-	sm       *gpu.SM     // of this SM
+	looks    *hostReader // at it, of the last thread's
+	sm       *gpu.SM
+	warp     int
 	last     sim.Cause
 	polls    []*producer
 	room     sim.FIFO[*producer] // waiting for a slot
@@ -140,15 +140,15 @@ const (
 	insisting // a GPU thread rings for a post that nobody has rung for
 )
 
-// NewThread adds a thread on the SM that enqueues to ring.
-func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
+// NewThread adds a thread on the SM, of that warp of its CTA, that enqueues to ring.
+// Threads of a warp are added one after the other.
+func (p *ProxyPath) NewThread(sm *gpu.SM, warp, ring int, client Client) *producer {
 	r := p.rings[ring]
-	if r.warp == nil || r.sm != sm || r.lanes == sm.Config().WarpSize {
-		r.warp, r.sm, r.lanes = &hostReader{word: r.progress}, sm, 0
+	if r.looks == nil || r.sm != sm || r.warp != warp {
+		r.looks, r.sm, r.warp = &hostReader{word: r.progress}, sm, warp
 	}
-	r.lanes++
-	t := &producer{path: p, ring: r, post: p.prog, looks: r.warp, asks: hostReader{word: r.answer}}
-	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
+	t := &producer{path: p, ring: r, post: p.prog, looks: r.looks, asks: hostReader{word: r.answer}}
+	t.init(p.env, p.node, p.kinds, sm, client, t)
 	t.acquires = p.cfg.Handoff != HandoffSingleProducer
 	return t
 }

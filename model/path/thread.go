@@ -14,7 +14,6 @@ type thread struct {
 	node   *Node
 	kinds  *kindTable
 	sm     *gpu.SM
-	smID   int
 	h      sim.HandlerID
 	client Client
 	acts   actions
@@ -73,8 +72,8 @@ type actions interface {
 	unfenced()
 }
 
-func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
-	t.env, t.node, t.kinds, t.sm, t.smID, t.client, t.acts = env, node, kinds, sm, smID, client, acts
+func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, client Client, acts actions) {
+	t.env, t.node, t.kinds, t.sm, t.client, t.acts = env, node, kinds, sm, client, acts
 	t.h = env.Eng.Register(resume{t})
 }
 
@@ -288,9 +287,6 @@ func (l landing) Done(_ uint32, c sim.Cause) {
 }
 
 type landing struct{ *thread }
-
-// SM returns the index of the thread's SM.
-func (t *thread) SM() int { return t.smID }
 
 // pollHost polls a word in host memory, one PCIe read after the other, until
 // hostArrived is called for it. No event stands for the reads: their period is

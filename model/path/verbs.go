@@ -155,9 +155,6 @@ func (t *verbsThread) Batch() int { return t.path.batch }
 // ReplyAfterCompletion is false: the thread looks for the reply at once.
 func (t *verbsThread) ReplyAfterCompletion() bool { return false }
 
-// SM is 0: no SM takes part.
-func (t *verbsThread) SM() int { return 0 }
-
 func (t *verbsThread) times(n int, d sim.Delay) sim.Duration {
 	var sum sim.Duration
 	for range n {
