@@ -246,10 +246,10 @@ func TestReleaseBesidePollers(t *testing.T) {
 	}
 	alone := issue("")
 	for _, c := range []struct{ ctas, threads, warps int }{{64, 32, 64}, {64, 20, 64}, {64, 64, 128}} {
-		// Reads of 1078 ns meet 200 ns from the SM; the fence comes back with the last,
-		// which was asked for a k+1st of their turn before, 300 ns of it beyond the edge.
+		// Reads of 1078 ns meet 200 ns from the SM; the fence comes back with the last of
+		// them, asked for within a turn before it is at the edge, 300 ns from its thread.
 		k := float64(c.warps)
-		want := alone + k*(1.078-0.2)*k/(k+1) - 0.3
+		want := alone + (k-0.5)*(1.078-0.2) - 0.3
 		got := issue(fmt.Sprintf(", background: {kind: stream, bytes: 8B, outstanding: 1, initiators: {ctas: %d, threads: %d}, queue: reserved}", c.ctas, c.threads))
 		if math.Abs(got-want) > 0.02*want {
 			t.Errorf("beside %d x %d pollers: issue %.1f us, want %.1f", c.ctas, c.threads, got, want)

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"gdisim/model/gpu"
 	"gdisim/model/pcie"
 	"gdisim/sim"
 )
@@ -69,20 +70,21 @@ func (n *Node) taggedRead() sim.Duration {
 	return d * sim.Duration(n.reads.under) / sim.Duration(tags)
 }
 
-// drain is what a fence at system scope waits for beyond its own trip to the GPU's
-// edge and back, which ends as the way of a read's data does: for the reads of the
-// host that were asked for before it got there, whoever asked, and for the writes
-// that the link has not taken. Of k reads that go on in turn, the last was asked
-// for a k+1st of their time ago.
-func (n *Node) drain() sim.Duration {
-	var last sim.Duration
-	if k := sim.Duration(n.reads.under); k > 0 {
-		last = n.taggedRead() * k / (k + 1)
-		for _, w := range n.reads.words {
-			if k := sim.Duration(w.under); k > 0 {
-				last = max(last, n.readTime(w)*k/(k+1))
-			}
+// drain is what a fence of a thread on the SM waits for at system scope beyond its
+// own trip to the GPU's edge and back, which ends as the way of a read's data does:
+// for the reads of the host that were asked for before it got there, whoever asked,
+// and for the writes that the link has not taken. k readers that go on in turn ask
+// once in a k-th of their time.
+func (n *Node) drain(sm *gpu.SM) sim.Duration {
+	k := sim.Duration(n.reads.under)
+	if k == 0 {
+		return n.Bus.Backlog(pcie.GPU)
+	}
+	slowest := n.taggedRead()
+	for _, w := range n.reads.words {
+		if t := n.readTime(w); t > slowest {
+			slowest, k = t, sim.Duration(w.under)
 		}
 	}
-	return max(n.Bus.Backlog(pcie.GPU), last-n.Bus.Return(pcie.GPU))
+	return max(n.Bus.Backlog(pcie.GPU), slowest-sm.Phase(slowest/k)-n.Bus.Return(pcie.GPU))
 }

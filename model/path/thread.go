@@ -227,7 +227,7 @@ func (t *thread) backlog(s gpu.Scope) sim.Duration {
 	if s != gpu.ScopeSystem {
 		return 0
 	}
-	return t.node.drain()
+	return t.node.drain(t.sm)
 }
 
 // caughtUp records that c's operation was over before the thread noticed, now.
