@@ -134,13 +134,14 @@ func (r *runner) plan() (*plan, error) {
 		err = r.planVerbs(p, payload, wqes)
 	} else if p.proxy {
 		handoff, _ := path.ParseHandoff(c.Enum("path.proxy.handoff"))
+		nextPut, _ := path.ParseNextPut(c.Enum("path.next_put"))
 		in := pcie.Host
 		if c.Enum("path.proxy.completion_in") == "gpu" {
 			in = pcie.GPU
 		}
 		p.prox = path.Proxy{
 			Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
-			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, ReplyAfterCompletion: c.Bool("path.reply_after_completion"), Counts: counts,
+			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, NextPut: nextPut, Counts: counts,
 			DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
 			SignalBytes: c.Bytes("path.proxy.signal_bytes"), Reference: c.Bool("path.proxy.reference"), Stream: p.kind == "stream",
 			SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),

@@ -190,8 +190,8 @@ func (t *thread) Landing() sim.Sink { return landing{t} }
 // Batch returns the messages per post.
 func (t *poster) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is false: the thread looks for the reply at once.
-func (t *poster) ReplyAfterCompletion() bool { return false }
+// Settle is false: a reply says enough.
+func (t *poster) Settle(sim.Cause) bool { return false }
 
 // Post issues one batch.
 func (t *poster) Post(c sim.Cause) {

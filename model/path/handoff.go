@@ -60,47 +60,68 @@ func ParseQuiet(s string) (Quiet, bool) {
 // String returns the protocol's name.
 func (q Quiet) String() string { return quietNames[q] }
 
+// NextPut is what a thread of a round trip waits for, once it has its peer's
+// message, before its next put.
+type NextPut uint8
+
+// What it waits for.
+const (
+	NextAtOnce     NextPut = iota
+	NextProgress           // the progress of its ring past the last put
+	NextCompletion         // the last put's completion, as the stack learns of it
+)
+
+var nextPutNames = [...]string{"at-once", "progress", "completion"}
+
+// ParseNextPut returns the choice of that name.
+func ParseNextPut(s string) (NextPut, bool) {
+	for i, n := range nextPutNames {
+		if n == s {
+			return NextPut(i), true
+		}
+	}
+	return 0, false
+}
+
 // Proxy configures the path whose CPU worker posts.
 type Proxy struct {
-	Handoff      Handoff
-	Quiet        Quiet
-	Workers      int
-	Rings        int
-	Chain        int // WRs per ibv_post_send call, at most
-	Burst        int // descriptors that a pass takes from one ring, at most
-	Depth        int // descriptors per ring
-	Inline       bool
-	ValueBytes   int64 // largest value that a descriptor carries
-	Reference    bool  // values are sent from an array in host memory, not inline
-	BlueFlame    bool
-	CompletionIn pcie.Unit // Host or GPU: where the counter lives that GPU threads poll
-	Payload      pcie.Unit
-	// ReplyAfterCompletion: a thread waits for its own completion before it
-	// looks for the peer's reply.
-	ReplyAfterCompletion bool
-	Stream               bool       // threads keep a window: they wait for progress, not for a quiet
-	SignaledEach         bool       // every WR asks for a CQE, not only a chain's last
-	Pop                  bool       // a slot is free, and counted, once its descriptor was read
-	PublishEvery         int        // popped descriptors per store of the progress, unless the ring is empty
-	Gather               bool       // one chain takes descriptors of all the worker's rings
-	SignalApart          bool       // a signal is a call of its own, not chained behind its write
-	SignalHeld           bool       // and held back until the write has completed
-	CQBatch              int        // CQEs that one poll of the CQ may return
-	CQOnce               bool       // one poll of the CQ a pass, else until it is empty
-	CQTests              bool       // a poll of the CQ per outstanding entry, not per pass
-	DrainPolls           int        // empty polls after which a quiet counts as done
-	Lock                 bool       // the workers of a node take one lock to post
-	Wait                 cpu.Policy // how a worker waits for work
-	Counts               Counts
-	NoSlotCheck          bool // a thread takes its slot without a look whether it is free
-	CQDepth              int  // CQEs that a worker's CQ holds; 0: as many as can come
-	DescriptorBytes      int64
-	SignalBytes          int64 // what a signal adds to its descriptor
-	TailLines            int   // lines beside the descriptor that the worker must load
-	Clears               int   // lines of the descriptor that the worker rewrites when it has read them
-	Rewrites             int   // lines that the worker writes per completion after the GPU has read them
-	Lookups              int   // tree or hash look-ups per message
-	PassLookups          int   // the same per pass
+	Handoff         Handoff
+	Quiet           Quiet
+	Workers         int
+	Rings           int
+	Chain           int // WRs per ibv_post_send call, at most
+	Burst           int // descriptors that a pass takes from one ring, at most
+	Depth           int // descriptors per ring
+	Inline          bool
+	ValueBytes      int64 // largest value that a descriptor carries
+	Reference       bool  // values are sent from an array in host memory, not inline
+	BlueFlame       bool
+	CompletionIn    pcie.Unit // Host or GPU: where the counter lives that GPU threads poll
+	Payload         pcie.Unit
+	NextPut         NextPut
+	Stream          bool       // threads keep a window: they wait for progress, not for a quiet
+	SignaledEach    bool       // every WR asks for a CQE, not only a chain's last
+	Pop             bool       // a slot is free, and counted, once its descriptor was read
+	PublishEvery    int        // popped descriptors per store of the progress, unless the ring is empty
+	Gather          bool       // one chain takes descriptors of all the worker's rings
+	SignalApart     bool       // a signal is a call of its own, not chained behind its write
+	SignalHeld      bool       // and held back until the write has completed
+	CQBatch         int        // CQEs that one poll of the CQ may return
+	CQOnce          bool       // one poll of the CQ a pass, else until it is empty
+	CQTests         bool       // a poll of the CQ per outstanding entry, not per pass
+	DrainPolls      int        // empty polls after which a quiet counts as done
+	Lock            bool       // the workers of a node take one lock to post
+	Wait            cpu.Policy // how a worker waits for work
+	Counts          Counts
+	NoSlotCheck     bool // a thread takes its slot without a look whether it is free
+	CQDepth         int  // CQEs that a worker's CQ holds; 0: as many as can come
+	DescriptorBytes int64
+	SignalBytes     int64 // what a signal adds to its descriptor
+	TailLines       int   // lines beside the descriptor that the worker must load
+	Clears          int   // lines of the descriptor that the worker rewrites when it has read them
+	Rewrites        int   // lines that the worker writes per completion after the GPU has read them
+	Lookups         int   // tree or hash look-ups per message
+	PassLookups     int   // the same per pass
 }
 
 // inlined reports whether the worker can put the payload into the WQE: the

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdisim/model/pcie"
+	"gdisim/sim"
 )
 
 // text writes a list of steps, one word each.
@@ -127,5 +128,26 @@ func TestLines(t *testing.T) {
 		if got := w.lines(c.n); got != c.want {
 			t.Errorf("%d descriptors of %d B: got %d lines, want %d", c.n, c.bytes, got, c.want)
 		}
+	}
+}
+
+// TestSlotsInOrder: a descriptor whose slot comes behind one that is not filled yet
+// is out of the worker's sight.
+func TestSlotsInOrder(t *testing.T) {
+	p := &ProxyPath{env: &Env{Eng: sim.New()}, cfg: Proxy{Depth: 4}}
+	r := &ring{path: p, worker: &worker{state: workerLooking}}
+	var early, late producer
+	r.issue(&early)
+	r.issue(&late)
+	if free := r.free(); free != 2 {
+		t.Errorf("%d slots free, want 2", free)
+	}
+	r.fill(late.slot, descriptor{plain: true})
+	if n := r.visible.Len(); n != 0 {
+		t.Errorf("%d descriptors in sight behind an empty slot", n)
+	}
+	r.fill(early.slot, descriptor{})
+	if r.visible.Len() != 2 || r.visible.At(0).plain || !r.visible.At(1).plain {
+		t.Errorf("%d descriptors in sight, want both in the order of their slots", r.visible.Len())
 	}
 }

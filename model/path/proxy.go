@@ -31,9 +31,11 @@ type ProxyPath struct {
 type ring struct {
 	path     *ProxyPath
 	worker   *worker
-	index    int // among the worker's rings
-	enqueued uint32
-	taken    uint32 // descriptors that the worker has read
+	index    int                  // among the worker's rings
+	issued   uint32               // slots given to threads
+	shown    uint32               // of them, filled without a gap
+	order    sim.FIFO[descriptor] // from there on, as they are filled
+	taken    uint32               // descriptors that the worker has read
 	visible  sim.FIFO[descriptor]
 	requests sim.FIFO[request]
 	done     uint32      // progress counter as the GPU may see it
@@ -45,7 +47,6 @@ type ring struct {
 	last     sim.Cause
 	polls    []*producer
 	room     sim.FIFO[*producer] // waiting for a slot
-	granted  int                 // slots promised to threads that have not filled them
 }
 
 // descriptor is a request as the worker sees it.
@@ -53,6 +54,7 @@ type descriptor struct {
 	cause sim.Cause
 	land  sim.Sink
 	at    sim.Time  // when it became visible
+	there bool      // has arrived
 	plain bool      // without the signal that other messages of the path have
 	quiet *producer // who waits for the answer, if it is no message
 }
@@ -121,7 +123,8 @@ type producer struct {
 	post    []Step
 	plain   bool // its messages have no signal
 	doing   purpose
-	granted bool        // a slot was freed for the thread that waits for room
+	slot    uint32      // of its present descriptor
+	granted bool        // one was freed for the thread that waits for room
 	looks   *hostReader // at the progress, with the threads of its warp
 	asks    hostReader  // for an answer
 	answer  struct {
@@ -175,8 +178,19 @@ func (t *producer) SendTo(r Receiver) { t.land = r.Landing() }
 // Batch returns the messages per post.
 func (t *producer) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is the stack's choice.
-func (t *producer) ReplyAfterCompletion() bool { return t.path.cfg.ReplyAfterCompletion }
+// Settle is the stack's choice.
+func (t *producer) Settle(c sim.Cause) bool {
+	switch t.path.cfg.NextPut {
+	case NextProgress:
+		t.awaitProgress(c)
+		return true
+	case NextCompletion:
+		t.AwaitCompletion(c)
+		return true
+	case NextAtOnce:
+	}
+	return false
+}
 
 // Post enqueues one batch of descriptors.
 func (t *producer) Post(c sim.Cause) {
@@ -203,7 +217,7 @@ func (t *producer) shared(s *Step) bool {
 	case DoHostAtomic:
 		// The word's new value is on its way to the worker while the thread
 		// waits for the old one.
-		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, r.enqueued)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, r.issued)
 		t.loadHost(s.Stage, &t.asks)
 		return false
 	case DoRoom:
@@ -224,39 +238,59 @@ func (t *producer) shared(s *Step) bool {
 			t.state = parked
 			return false
 		}
-		r.granted++
+		r.issue(t)
 	case doSend:
-		r.granted--
-		r.enqueued++
-		bytes := p.cfg.DescriptorBytes
 		if t.doing == quieting {
-			p.node.Bus.Write(pcie.GPU, pcie.Host, bytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, 1)
+			p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.DescriptorBytes, t.c, t.kinds[stage.PCIeNotify], quietArrival{t}, t.slot)
 			return true
 		}
 		if t.pc == len(t.prog)-1 {
-			t.due.Push(r.enqueued)
+			t.due.Push(t.slot + 1)
 		}
-		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, t.slot)
 	}
 	return true
 }
 
+// issue gives the thread the next slot.
+func (r *ring) issue(t *producer) {
+	t.slot = r.issued
+	r.issued++
+	r.order.Push(descriptor{})
+}
+
 type arrival struct{ *producer }
 
-// Done is a descriptor visible in the ring.
-func (a arrival) Done(quiet uint32, c sim.Cause) {
-	r := a.ring
-	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
-	if quiet != 0 {
-		d.quiet = a.producer
+// Done is a descriptor visible in its slot.
+func (a arrival) Done(slot uint32, c sim.Cause) {
+	a.ring.fill(slot, descriptor{cause: c, land: a.land, plain: a.plain})
+}
+
+type quietArrival struct{ *producer }
+
+// Done is a quiet's descriptor visible in its slot.
+func (a quietArrival) Done(slot uint32, c sim.Cause) {
+	a.ring.fill(slot, descriptor{cause: c, quiet: a.producer})
+}
+
+// fill puts a descriptor into its slot. The worker goes by the slots' order: it
+// comes past one only once that is filled.
+func (r *ring) fill(slot uint32, d descriptor) {
+	env := r.path.env
+	d.there = true
+	*r.order.At(int(slot - r.shown)) = d
+	for r.order.Len() > 0 && r.order.Front().there {
+		d := r.order.Pop()
+		r.shown++
+		d.at = env.Eng.Now()
+		if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
+			*r.visible.Front() = d
+			env.find(r.path.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
+			continue
+		}
+		r.visible.Push(d)
+		r.worker.notice(r.index)
 	}
-	if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
-		*r.visible.Front() = d
-		a.env.find(a.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
-		return
-	}
-	r.visible.Push(d)
-	r.worker.notice(r.index)
 }
 
 type asked struct{ *producer }
@@ -271,12 +305,17 @@ func (q asked) Done(upto uint32, c sim.Cause) {
 // AwaitCompletion learns of the oldest batch's completion: by the progress
 // counter, or by the stack's quiet, which tells of all.
 func (t *producer) AwaitCompletion(c sim.Cause) {
-	t.c = c
 	if p := t.path; p.cfg.Quiet != QuietCounter && !p.cfg.Stream && !t.plain {
 		t.doing, t.answer.came = quieting, false
 		t.start(c, p.quiet)
 		return
 	}
+	t.awaitProgress(c)
+}
+
+// awaitProgress polls the progress counter for the oldest batch.
+func (t *producer) awaitProgress(c sim.Cause) {
+	t.c = c
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.CompletionIn == pcie.Host {
@@ -362,7 +401,7 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 	for r.room.Len() > 0 && r.free() > 0 {
 		t := r.room.Pop()
 		t.granted = true
-		r.granted++
+		r.issue(t)
 		if t.state == pollingHost {
 			t.hostArrived(c)
 			continue
@@ -372,8 +411,8 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 	}
 }
 
-// free is the number of slots that are neither used nor promised.
-func (r *ring) free() int { return r.path.cfg.Depth - int(r.enqueued-r.done) - r.granted }
+// free is the number of slots that nobody has.
+func (r *ring) free() int { return r.path.cfg.Depth - int(r.issued-r.done) }
 
 // Busy returns the time that the workers spent on work, polling left out.
 func (p *ProxyPath) Busy() sim.Duration {

@@ -152,8 +152,8 @@ func (t *verbsThread) Landing() sim.Sink { return verbsLanding{t} }
 // Batch returns the messages per post.
 func (t *verbsThread) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is false: the thread looks for the reply at once.
-func (t *verbsThread) ReplyAfterCompletion() bool { return false }
+// Settle is false: a reply says enough.
+func (t *verbsThread) Settle(sim.Cause) bool { return false }
 
 func (t *verbsThread) times(n int, d sim.Delay) sim.Duration {
 	var sum sim.Duration
