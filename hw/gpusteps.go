@@ -39,6 +39,9 @@ func (g *gpu) path(ctx context.Context, c *scenarios.Config, p *result.Path) err
 			return fmt.Errorf("%w: of protocol %s no part is without a NIC", ErrNothingRuns, protocol)
 		}
 	}
+	if load := "workload.background.kind"; c.Has(load) && !slices.Contains(cuda.Backgrounds, c.Enum(load)) {
+		return fmt.Errorf("%w: no kernel of this program makes a background of %s", ErrNothingRuns, c.Enum(load))
+	}
 	var s gpuStep
 	switch kind {
 	case "fence":

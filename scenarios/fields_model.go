@@ -153,7 +153,7 @@ var modelFields = []Field{
 	{Key: "path.notify_in", Kind: Enum, Enum: []string{"auto", "gpu", "host"}, Default: "auto", Text: "where the word lives that a receiver polls, of the data or of a signal; auto: where the path's payloads land", Used: "model/path"},
 	{Key: "path.posting", Kind: Enum, Enum: []string{"single", "lock", "handoff", "cooperative"}, Default: "single", Text: "how threads share a send queue", Used: "model/path"},
 	{Key: "path.signal", Kind: Enum, Enum: []string{"write", "atomic"}, Default: "write", Text: "how put-signal signals: a second write or a fetch-add by the NIC", Used: "model/path"},
-	{Key: "path.reply_after_completion", Kind: Bool, Default: "false", Text: "a thread waits for its own completion before it looks for a reply", Used: "model/path"},
+	{Key: "path.next_put", Kind: Enum, Enum: []string{"at-once", "progress", "completion"}, Default: "at-once", Text: "what a thread of a round trip waits for before its next put: nothing, its ring's progress past the last one, or that one's completion", Used: "model/path"},
 	{Key: "path.cpu.cqe_every", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "messages of a stream per CQE of a CPU thread that initiates", Used: "model/path"},
 	{Key: "path.cpu.cq_batch", Kind: Count, Default: "1", Min: "1", Max: "65536", Text: "CQEs that one of its polls may return", Used: "model/path"},
 	{Key: "path.cpu.chain", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "WRs of a stream that one of its calls chains", Used: "model/path"},

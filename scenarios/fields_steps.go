@@ -21,7 +21,7 @@ var (
 	// loadedKinds are the steps that may be measured beside a load on the GPU's
 	// link and memory, and backgroundKinds those loads.
 	loadedKinds     = []string{"fence", "store", "load", "atomic", "flag-echo"}
-	backgroundKinds = []string{"copy-to-host", "copy-to-gpu", "copy-both", "store-host", "load-host", "store-gpu"}
+	backgroundKinds = []string{"copy-to-host", "copy-to-gpu", "copy-both", "store-host", "load-host", "store-gpu", "poll-words", "poll-line"}
 
 	// stackKinds are steps of a stack's own code, and so of the scenario's paths.
 	stackKinds = []string{"post"}
@@ -63,7 +63,7 @@ var stepFields = []Field{
 	{Key: "workload.asleep", Kind: Duration, Default: "100us", Max: "10s", Kinds: []string{"wake"}, Text: "how long the thread has slept when it is woken, or how long its nanosleep asks for", Used: "testbed"},
 	{Key: "workload.cpu", Kind: Enum, Enum: []string{"same", "other"}, Default: "other", Kinds: []string{"wake"}, Text: "where the waker runs: on the sleeper's core, or another", Used: "testbed"},
 	{Key: "workload.stores", Kind: Count, Default: "0", Max: "4096", Kinds: []string{"fence"}, Text: "stores of 8 bytes that the thread issues before the fence, each to a line of its own", Used: "model/gpu"},
-	{Key: "workload.background.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Kinds: loadedKinds, Text: "SMs that make a background of stores or loads (store-host, load-host, store-gpu)", Used: "model/gpu"},
+	{Key: "workload.background.ctas", Kind: Count, Default: "1", Min: "1", Max: "1024", Kinds: loadedKinds, Text: "SMs that make a background of stores, loads or polls (store-host, load-host, store-gpu; one thread each: poll-words, poll-line)", Used: "model/gpu"},
 	{Key: "workload.from", Kind: Enum, Enum: []string{"gpu", "cpu"}, Default: "gpu", Kinds: []string{"flag-echo"}, Text: "who asks; the other polls a flag in host memory and answers", Used: "testbed"},
 	{Key: "workload.release", Kind: Enum, Enum: []string{"none", "system"}, Default: "none", Kinds: []string{"flag-echo"}, Text: "what the GPU thread orders before it stores its flag", Used: "model/gpu"},
 	{Key: "workload.look_after", Kind: Duration, Default: "0s", Max: "1s", Kinds: []string{"flag-echo"}, Text: "the GPU thread first looks for the answer so long after its flag", Used: "testbed"},

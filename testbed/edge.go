@@ -33,10 +33,7 @@ func (b *bench) background() {
 	if !b.cfg.Has("workload.background.kind") {
 		return
 	}
-	n := 1
-	if kind := b.cfg.Enum("workload.background.kind"); kind == "store-host" || kind == "load-host" || kind == "store-gpu" {
-		n = b.cfg.Count("workload.background.ctas")
-	}
+	n := func() int { return b.cfg.Count("workload.background.ctas") }
 	switch b.cfg.Enum("workload.background.kind") {
 	case "copy-to-host":
 		b.edge().CopyToHost()
@@ -46,10 +43,14 @@ func (b *bench) background() {
 		b.edge().CopyToHost()
 		b.edge().CopyToGPU()
 	case "store-host":
-		b.edge().StoreToHost(n)
+		b.edge().StoreToHost(n())
 	case "load-host":
-		b.edge().LoadFromHost(n)
+		b.edge().LoadFromHost(n())
 	case "store-gpu":
-		b.edge().StoreToMemory(n)
+		b.edge().StoreToMemory(n())
+	case "poll-words":
+		b.edge().PollWords(n())
+	case "poll-line":
+		b.edge().PollLine(n(), b.lineWay())
 	}
 }

@@ -248,6 +248,6 @@ func gpuConfig(c *scenarios.Config) *gpu.Config {
 		SyncWarp: cost("syncwarp"), Turn: cost("turn"), ReleaseGPU: cost("fence.release_gpu" + half), ReleaseSystem: cost("fence.release_system"),
 		SystemStores: cost("fence.system_stores"), FullExtra: cost("fence.full_extra"), Acquire: cost("fence.acquire"), PollPeriod: cost("poll"), HostAcquire: cost("host_acquire"),
 		FixedPhase: c.Enum("hardware.gpu.poll_phase") == "fixed",
-		Routine:    cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
+		LineWay:    cost("line_way"), Routine: cost("routine"), StoreVisible: cost("store_visible"), SMs: c.Count("hardware.gpu.sms"), WarpSize: c.Count("hardware.gpu.warp"),
 	}
 }

@@ -32,7 +32,7 @@ func (b *bench) poll() (*step, error) {
 	if c.Enum("workload.scope") == "block" {
 		return nil, fmt.Errorf("workload.scope: block for kind poll (want gpu or system)")
 	}
-	merge, way := 1, priced(c.Cost("hardware.gpu.line_way"), c.Hz("hardware.gpu.sm_clock")).Mean()
+	merge, way := 1, b.lineWay()
 	if !system {
 		merge = c.Count("hardware.gpu.line_merge")
 	}
@@ -52,6 +52,11 @@ func (b *bench) poll() (*step, error) {
 		s.agents = append(s.agents, p)
 	}
 	return s, nil
+}
+
+// lineWay is the way from an SM to where reads of one host line meet, and back.
+func (b *bench) lineWay() sim.Duration {
+	return priced(b.cfg.Cost("hardware.gpu.line_way"), b.cfg.Hz("hardware.gpu.sm_clock")).Mean()
 }
 
 // Begin looks once.

@@ -74,7 +74,7 @@ func (d dice) handOff() []string {
 		"proxy.chain: 1 1 4 16", "proxy.burst: - 1 32", "proxy.workers: 1 2 3", "proxy.depth: 1 3 1024", "proxy.rings: - - 1 4", "proxy.retire: completion pop",
 		"proxy.publish_every: 1 5", "proxy.gather: false false true", "proxy.signaled: chain each", "proxy.signal_call: chained chained apart", "proxy.signal_bytes: 0B 16B",
 		"proxy.reference: false true", "proxy.cq_batch: 1 4", "proxy.cq_once: false true", "proxy.cq_tests: pass entry", "proxy.drain_polls: 0 3", "proxy.lock: false true",
-		"proxy.descriptor: 16B 128B", "proxy.value: 8B 32B", "reply_after_completion: true false", "blueflame: true false", "notify: data signal-write signal-atomic immediate",
+		"proxy.descriptor: 16B 128B", "proxy.value: 8B 32B", "next_put: at-once progress completion", "blueflame: true false", "notify: data signal-write signal-atomic immediate",
 		"completion: - - context signal immediate", "peers.count: 1 4", "proxy.ring_per_peer: false true", "proxy.receiver: worker thread",
 		"steps.clears: 0 2", "steps.lookups: 0 2", "steps.pass_lookups: 0 8", "steps.yields: 0 1", "steps.stores: 0 2")
 }

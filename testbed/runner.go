@@ -38,26 +38,25 @@ type thread interface {
 	path.Receiver
 	Waits() string
 	SendTo(path.Receiver)
-	SM() int
 }
 
 // side is one node's half of a path: it makes threads that initiate there.
 type side interface {
-	thread(sm *gpu.SM, smID, queue int, client path.Client) thread
+	thread(sm *gpu.SM, warp, queue int, client path.Client) thread
 	busy() sim.Duration
 }
 
 type doorbellSide struct{ *path.DoorbellPath }
 
-func (d doorbellSide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
-	return d.NewThread(sm, smID, q, c)
+func (d doorbellSide) thread(sm *gpu.SM, _, q int, c path.Client) thread {
+	return d.NewThread(sm, q, c)
 }
 func (d doorbellSide) busy() sim.Duration { return d.Busy() }
 
 type proxySide struct{ *path.ProxyPath }
 
-func (p proxySide) thread(sm *gpu.SM, smID, q int, c path.Client) thread {
-	return p.NewThread(sm, smID, q, c)
+func (p proxySide) thread(sm *gpu.SM, warp, q int, c path.Client) thread {
+	return p.NewThread(sm, warp, q, c)
 }
 func (p proxySide) busy() sim.Duration { return p.Busy() }
 
@@ -137,13 +136,14 @@ func (r *runner) plan() (*plan, error) {
 		err = r.planVerbs(p, payload, wqes)
 	} else if p.proxy {
 		handoff, _ := path.ParseHandoff(c.Enum("path.proxy.handoff"))
+		nextPut, _ := path.ParseNextPut(c.Enum("path.next_put"))
 		in := pcie.Host
 		if c.Enum("path.proxy.completion_in") == "gpu" {
 			in = pcie.GPU
 		}
 		p.prox = path.Proxy{
 			Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
-			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, ReplyAfterCompletion: c.Bool("path.reply_after_completion"), Counts: counts,
+			BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, NextPut: nextPut, Counts: counts,
 			DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
 			SignalBytes: c.Bytes("path.proxy.signal_bytes"), Reference: c.Bool("path.proxy.reference"), Stream: p.kind == "stream",
 			SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),
@@ -361,6 +361,7 @@ func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, err
 	if c.Has("path.proxy.rings") {
 		s.queues = c.Count("path.proxy.rings")
 	}
+	s.byCTA = ctas >= s.queues
 	if h == path.HandoffSingleProducer && s.agents > s.queues {
 		return s, fmt.Errorf("proxy.rings: %d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
 	}
@@ -471,6 +472,9 @@ func (p *plan) foregroundQueue(i int) int {
 	return p.bg.queues + p.fg.queue(i)
 }
 
+// warp is the number of initiator i's warp in its CTA.
+func (s *shape) warp(i int, g *gpu.Config) int { return i % s.perCTA / g.WarpSize }
+
 // queue maps initiator i to one of the shape's queues.
 func (s *shape) queue(i int) int {
 	if s.byCTA {
@@ -550,7 +554,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		for n, s := range []side{fwd, rev} {
 			for i := range p.bg.agents {
 				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.fg.batch)) // the path's threads all post its batches
-				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), i, p.bg.queue(i), c)
+				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), p.bg.warp(i, m.gpus[n]), p.bg.queue(i), c)
 				if x, ok := t.(interface{ Plain() }); ok {
 					x.Plain()
 				}
@@ -572,7 +576,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		group = workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
 		for i := range p.fg.agents {
 			c := workload.NewStream(group, p.iterations, p.warmup, p.window)
-			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), i, p.foregroundQueue(i), c)
+			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), p.fg.warp(i, m.gpus[0]), p.foregroundQueue(i), c)
 			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
 			starts = append(starts, func() { c.Start(t) })
 		}
@@ -580,8 +584,8 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		for i := range p.fg.agents {
 			c, a := workload.NewPingPong(run, p.iterations, p.warmup), workload.NewResponder()
 			id := smOf(p, p.fg, i, base)
-			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
-			u := rev.thread(sm(1, id), id, p.foregroundQueue(i), a)
+			t := fwd.thread(sm(0, id), p.fg.warp(i, m.gpus[0]), p.foregroundQueue(i), c)
+			u := rev.thread(sm(1, id), p.fg.warp(i, m.gpus[1]), p.foregroundQueue(i), a)
 			t.SendTo(u)
 			u.SendTo(t)
 			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t}, waiter{fmt.Sprintf("responder %d", i), u})
@@ -594,11 +598,11 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		for i := range p.fg.agents {
 			c := workload.NewPut(run, metric, p.iterations, p.warmup, p.answered)
 			id := smOf(p, p.fg, i, base)
-			t := fwd.thread(sm(0, id), id, p.foregroundQueue(i), c)
+			t := fwd.thread(sm(0, id), p.fg.warp(i, m.gpus[0]), p.foregroundQueue(i), c)
 			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
 			var u workload.Thread
 			if !p.msg.Get {
-				d := rev.thread(sm(1, id), id, p.foregroundQueue(i), c.Destination())
+				d := rev.thread(sm(1, id), p.fg.warp(i, m.gpus[1]), p.foregroundQueue(i), c.Destination())
 				t.SendTo(d)
 				d.SendTo(t)
 				m.waiters = append(m.waiters, waiter{fmt.Sprintf("destination %d", i), d})

@@ -25,7 +25,7 @@ func (r *runner) scope(p *plan) error {
 		return nil
 	}
 	p.answered = true
-	p.prox.Answered, p.prox.ReplyAfterCompletion = true, false
+	p.prox.Answered, p.prox.NextPut, p.verbs.NextPut = true, path.NextAtOnce, path.NextAtOnce
 	handed := p.doorbell.Posting == path.PostHandoff && p.doorbell.RingUnit > 1
 	switch {
 	case p.kind == "get" || p.kind == "stream":

@@ -222,7 +222,7 @@ func TestImmediatesByHand(t *testing.T) {
 			set = strings.Replace(set, "completion_in", "proxy.completion_in", 1)
 			s := scene{
 				hardware: "cpu.flush: 100ns\n" + steadyPoll, workload: "{kind: ping-pong, bytes: 8B, iterations: 20, warmup: 5}",
-				paths: []string{"{name: p, " + stack + ", set: {reply_after_completion: false, notify: immediate, " + set + "}", "{name: q, " + stack + ", set: {reply_after_completion: false, " + set + "}"},
+				paths: []string{"{name: p, " + stack + ", set: {next_put: at-once, notify: immediate, " + set + "}", "{name: q, " + stack + ", set: {next_put: at-once, " + set + "}"},
 			}
 			ps := paths(t, s)
 			p, q := breakdown(t, &ps[0], stage.RTT), breakdown(t, &ps[1], stage.RTT)

@@ -20,9 +20,13 @@ func (v verbsSide) busy() (d sim.Duration)                           { return v.
 func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 	c := r.cfg
 	p.cpu = true
+	next, _ := path.ParseNextPut(c.Enum("path.next_put"))
+	if next == path.NextProgress {
+		return errors.New("next_put: progress over cpu-verbs (want at-once or completion)")
+	}
 	p.verbs = path.Verbs{
 		Inline: c.Bool("path.inline"), BlueFlame: c.Bool("path.blueflame"), Payload: payload, CQEEvery: c.Count("path.cpu.cqe_every"), CQBatch: c.Count("path.cpu.cq_batch"), CQDepth: r.cqDepth(),
-		Lookups: c.Count("path.steps.lookups"), Hops: c.Count("path.cpu.hops"), ReplyHops: c.Count("path.cpu.reply_hops"), Stream: p.kind == "stream",
+		Lookups: c.Count("path.steps.lookups"), Hops: c.Count("path.cpu.hops"), ReplyHops: c.Count("path.cpu.reply_hops"), Stream: p.kind == "stream", NextPut: next,
 		KernelExits: c.Count("path.steps.kernel_exits"), Launches: c.Count("path.steps.launches"), Copies: c.Bool("path.staged"), Copy: copyEngine(c),
 	}
 	if c.Enum("workload.registration") == "per-operation" {

@@ -29,8 +29,8 @@ func (t *Tour) Add(th Thread) { t.threads = append(t.threads, th) }
 // Batch returns the messages per post.
 func (t *Tour) Batch() int { return t.threads[0].Batch() }
 
-// ReplyAfterCompletion is false: nobody replies to a tour.
-func (t *Tour) ReplyAfterCompletion() bool { return false }
+// Settle is false: nobody replies to a tour.
+func (t *Tour) Settle(sim.Cause) bool { return false }
 
 // Post issues one batch on the connection that is being visited.
 func (t *Tour) Post(c sim.Cause) {

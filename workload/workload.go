@@ -20,9 +20,9 @@ type Thread interface {
 	// AwaitData waits until the peer's next message has been seen; Observed
 	// follows.
 	AwaitData(c sim.Cause)
-	// ReplyAfterCompletion reports whether the stack waits for its own
-	// completion before it looks for a reply.
-	ReplyAfterCompletion() bool
+	// Settle waits for what the stack wants to know of a round trip's last put
+	// before the next one; Completed follows. It reports false if that is nothing.
+	Settle(c sim.Cause) bool
 }
 
 // Run is what the clients of one run share.
@@ -245,33 +245,31 @@ func (p *PingPong) next() {
 	p.me.Post(p.run.begin(p.measured))
 }
 
-// Posted looks for the reply, after the completion if the stack does so.
-func (p *PingPong) Posted(c sim.Cause) {
-	if p.me.ReplyAfterCompletion() {
-		p.me.AwaitCompletion(c)
-		return
+// Posted looks for the reply.
+func (p *PingPong) Posted(c sim.Cause) { p.me.AwaitData(c) }
+
+// Observed has the reply, which ends the round trip unless something of its own put
+// does.
+func (p *PingPong) Observed(c sim.Cause) {
+	if !p.me.Settle(c) {
+		p.me.Retire(sim.Cause{}) // its CQE came before the reply
+		p.Completed(c)
 	}
-	p.me.AwaitData(c)
 }
 
-// Completed goes on to the reply.
-func (p *PingPong) Completed(c sim.Cause) { p.me.AwaitData(c) }
-
-// Observed ends the round trip.
-func (p *PingPong) Observed(c sim.Cause) {
+// Completed ends the round trip.
+func (p *PingPong) Completed(c sim.Cause) {
 	p.run.Messages += 2
 	if p.measured {
 		p.run.sample(stage.RTT, p.at, c)
-	}
-	if !p.me.ReplyAfterCompletion() {
-		p.me.Retire(sim.Cause{}) // its CQE came before the reply
 	}
 	p.next()
 }
 
 // Responder answers a PingPong's messages.
 type Responder struct {
-	me Thread
+	me   Thread
+	owes bool // nothing is known of its last answer
 }
 
 // NewResponder returns the responding client.
@@ -283,21 +281,27 @@ func (r *Responder) Start(me Thread) {
 	me.AwaitData(sim.Cause{})
 }
 
-// Observed answers a request, in the request's operation.
-func (r *Responder) Observed(c sim.Cause) { r.me.Post(c) }
-
-// Posted looks for the next request, after the completion if the stack does so.
-func (r *Responder) Posted(c sim.Cause) {
-	if r.me.ReplyAfterCompletion() {
-		r.me.AwaitCompletion(sim.Cause{})
-		return
+// Observed answers a request, in the request's operation, once the stack knows
+// enough of the last answer.
+func (r *Responder) Observed(c sim.Cause) {
+	if r.owes {
+		r.owes = false
+		if r.me.Settle(c) {
+			return
+		}
+		r.me.Retire(sim.Cause{})
 	}
-	r.me.Retire(sim.Cause{})
-	r.me.AwaitData(sim.Cause{})
+	r.me.Post(c)
 }
 
-// Completed looks for the next request.
-func (r *Responder) Completed(sim.Cause) { r.me.AwaitData(sim.Cause{}) }
+// Completed answers a request.
+func (r *Responder) Completed(c sim.Cause) { r.me.Post(c) }
+
+// Posted looks for the next request.
+func (r *Responder) Posted(sim.Cause) {
+	r.owes = true
+	r.me.AwaitData(sim.Cause{})
+}
 
 // Stream keeps a window of messages outstanding.
 type Stream struct {

@@ -77,6 +77,29 @@ func TestFenceAndReads(t *testing.T) {
 	}
 }
 
+// Behind pollers of one line a fence waits for the turns of all of them; behind
+// pollers of words of their own, for a read.
+func TestFenceBehindPollers(t *testing.T) {
+	const n, way = 16, 60 * ns
+	for _, tt := range []struct {
+		name string
+		poll func(*gpu.Edge)
+		want func(read sim.Duration) (low, high sim.Duration)
+	}{
+		{"own words", func(e *gpu.Edge) { e.PollWords(n) }, func(read sim.Duration) (_, _ sim.Duration) { return read, read + 57*ns }},
+		{"one line", func(e *gpu.Edge) { e.PollLine(n, way) }, func(read sim.Duration) (_, _ sim.Duration) {
+			return (n - 1) * (read - way), n*(read-way) + 57*ns
+		}},
+	} {
+		eng, bus, e := edge(t, nil)
+		tt.poll(e)
+		low, high := tt.want(bus.RoundTrip(pcie.GPU, pcie.Host, 8))
+		if got := after(eng, e, 50_000*ns); got < low || got > high {
+			t.Errorf("%s: %v, want %v to %v", tt.name, got, low, high)
+		}
+	}
+}
+
 // Stores of many SMs to GPU memory stand before the fence, one burst of each.
 func TestFenceBehindMemory(t *testing.T) {
 	eng, _, e := edge(t, nil)

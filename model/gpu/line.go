@@ -41,6 +41,7 @@ func NewHostLine(e *Edge, merge int, way sim.Duration) *HostLine {
 // Read loads from the line; done is told when the thread has the data.
 func (l *HostLine) Read(c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
 	r := lineReader{c: c, k: k, done: done, arg: arg}
+	l.edge.asked++ // a fence waits for it, also while it waits for its turn
 	if l.room > 0 && l.under > 0 {
 		l.room--
 		r.read = l.begun
@@ -69,7 +70,7 @@ func (l *HostLine) serve() {
 	}
 	r := l.waiting[0]
 	l.waiting = l.waiting[:copy(l.waiting, l.waiting[n:])]
-	l.edge.Read(8, r.c, r.k, lineBack{l}, uint32(l.begun))
+	l.edge.pass(access{n: 8, c: r.c, k: r.k, read: true, done: lineBack{l}, arg: uint32(l.begun)})
 	l.edge.eng.After(l.period, l.next, 0)
 }
 
@@ -94,8 +95,10 @@ func (b lineBack) Done(read uint32, c sim.Cause) {
 		if i > 0 { // it waited for the first one's read
 			c = l.edge.rec.Span(r.c, r.k, now, now, 0)
 		}
+		l.edge.back++
 		r.done.Done(r.arg, c)
 	}
+	l.edge.check()
 	l.serving = l.serving[:copy(l.serving, l.serving[n:])]
 	if !l.busy {
 		l.serve()

@@ -46,6 +46,7 @@ type Config struct {
 	PollPeriod   sim.Delay // from one look at a word in L2 to the next
 	FixedPhase   bool      // polls start at their period's beginning; else anywhere in it
 	HostAcquire  sim.Delay // what an acquiring load of host memory costs more than a plain one
+	LineWay      sim.Delay // from an SM to where reads of one host line follow each other, and back
 	Routine      sim.Delay // completion routine behind the successful look
 	StoreVisible sim.Delay // store until the L2, and so the NIC, has it; no fence waits for it
 	SMs          int

@@ -92,6 +92,22 @@ func (e *Edge) LoadFromHost(n int) {
 
 const lineBytes = 128
 
+// PollWords lets n threads poll host memory, each a word of its own and none in step
+// with another.
+func (e *Edge) PollWords(n int) { e.pollers(n, nil) }
+
+// PollLine lets n threads poll words of one line of host memory at system scope.
+func (e *Edge) PollLine(n int, way sim.Duration) { e.pollers(n, NewHostLine(e, 1, way)) }
+
+func (e *Edge) pollers(n int, line *HostLine) {
+	read := e.bus.RoundTrip(pcie.GPU, pcie.Host, 8)
+	for i := range n {
+		l := &loader{e: e, bytes: 8, line: line}
+		l.h = e.eng.Register(l)
+		e.eng.After(read*sim.Duration(i)/sim.Duration(n), l.h, 0)
+	}
+}
+
 // readers are n accesses of a size that follow each other for ever, each begun a
 // little after the one before.
 func (e *Edge) readers(n, bytes int64) {
@@ -106,6 +122,7 @@ func (e *Edge) readers(n, bytes int64) {
 type loader struct {
 	e     *Edge
 	bytes int64
+	line  *HostLine // nil: lines of its own
 	h     sim.HandlerID
 }
 
@@ -113,7 +130,13 @@ type loader struct {
 func (l *loader) Handle(uint32) { l.Done(0, sim.Cause{}) }
 
 // Done is the data of an access.
-func (l *loader) Done(uint32, sim.Cause) { l.e.Read(l.bytes, l.e.who, l.e.kind, l, 0) }
+func (l *loader) Done(uint32, sim.Cause) {
+	if l.line != nil {
+		l.line.Read(l.e.who, l.e.kind, l, 0)
+		return
+	}
+	l.e.Read(l.bytes, l.e.who, l.e.kind, l, 0)
+}
 
 // CopyToGPU lets the copy engine of that direction read host memory, with a
 // window of accesses under way.

@@ -37,6 +37,7 @@ type queue struct {
 	qp    *nic.QP
 	index int
 	depth int
+	cq    *hostWord  // its newest CQE, if the CQ lies in host memory
 	words sim.Server // atomics on the queue's management words
 	// The management words of a library, in WQEs.
 	reserved, ready, rung uint32
@@ -63,7 +64,7 @@ type queue struct {
 func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batch int, checks bool) (*DoorbellPath, error) {
 	p := &DoorbellPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	for range queues {
-		q := &queue{path: p, index: len(p.queues)}
+		q := &queue{path: p, index: len(p.queues), cq: p.node.newHostWord()}
 		qp, err := p.node.NIC.NewQP(peer, cfg.Queues, q)
 		if err != nil {
 			return nil, err
@@ -157,12 +158,13 @@ type poster struct {
 	let     bool  // through the gate, where it waited
 
 	// Of a library's post.
-	base, end uint32 // its slots
-	slot      uint32 // next to fill, where others' may be empty
-	filled    int    // messages of the batch so far
-	plain     bool   // posts background load
-	open      bool   // a fault left out the fence before the doorbell
-	picks     int    // posts so far, where the library picks the queue
+	base, end uint32     // its slots
+	slot      uint32     // next to fill, where others' may be empty
+	filled    int        // messages of the batch so far
+	plain     bool       // posts background load
+	open      bool       // a fault left out the fence before the doorbell
+	picks     int        // posts so far, where the library picks the queue
+	looks     hostReader // at the CQ
 }
 
 // batch is a post that a CQE will retire.
@@ -173,9 +175,9 @@ type batch struct {
 
 // NewThread adds a thread on the SM that posts to queue; what it sends lands
 // in to (nil: nobody looks).
-func (p *DoorbellPath) NewThread(sm *gpu.SM, smID, queue int, client Client) *poster {
+func (p *DoorbellPath) NewThread(sm *gpu.SM, queue int, client Client) *poster {
 	t := &poster{path: p, queue: p.queues[queue], picks: queue, msg: p.msg, post: p.prog}
-	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
+	t.init(p.env, p.node, p.kinds, sm, client, t)
 	t.acquires, t.fences, t.looksIn = p.cfg.Acquires(), p.cfg.SystemWait, p.msg.Word
 	if p.ringer == nil {
 		t.gate = p.node.doorbells(p.env)
@@ -204,8 +206,8 @@ func (t *poster) Landing() sim.Sink {
 // Batch returns the messages per post.
 func (t *poster) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is false: the thread looks for the reply at once.
-func (t *poster) ReplyAfterCompletion() bool { return false }
+// Settle is false: a reply says enough.
+func (t *poster) Settle(sim.Cause) bool { return false }
 
 // Post issues one batch.
 func (t *poster) Post(c sim.Cause) {
@@ -234,7 +236,7 @@ func (t *poster) shared(s *Step) bool {
 	case DoAtomic:
 		t.times(s, cfg.Atomic)
 	case DoHostLoad:
-		t.loadHost(s.Stage)
+		t.loadHost(s.Stage, &t.payload)
 		return false
 	case DoLock:
 		if q.locked {
@@ -492,7 +494,8 @@ func (t *poster) await(c sim.Cause) {
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(c)
 	if t.path.cfg.Queues == pcie.Host {
-		t.pollHost(stage.GPUPoll, ok)
+		t.looks.word = b.queue.cq
+		t.pollHost(stage.GPUPoll, &t.looks, ok)
 	}
 	if ok {
 		t.found(done)

@@ -18,33 +18,13 @@ type Node struct {
 	NIC   *nic.NIC
 	GPU   *gpu.Config
 	// Core returns the core of the node's proxy worker i.
-	Core func(i int) *cpu.Core
-	// readers are GPU threads that read host memory, one read after the other.
-	readers int
-	read    sim.Duration // an idle read of host memory by the GPU
+	Core  func(i int) *cpu.Core
+	reads hostReads // of the GPU's threads
 	// Faults of the node's software; none by default.
 	Faults Faults
 	gate   *gate // nil until a GPU thread of the node may ring
 	// Rand serves the GPU threads' prices that are distributions.
 	Rand *rand.Rand
-}
-
-// hostRead is the idle time of a GPU's read of host memory.
-func (n *Node) hostRead() sim.Duration {
-	if n.read == 0 {
-		n.read = n.Bus.RoundTrip(pcie.GPU, pcie.Host, 8)
-	}
-	return n.read
-}
-
-// readWait is how long a read of host memory waits before it leaves: those of
-// all readers share the GPU's read tags.
-func (n *Node) readWait() sim.Duration {
-	tags := n.Bus.Tags(pcie.GPU)
-	if n.readers <= tags {
-		return 0
-	}
-	return n.hostRead() * sim.Duration(n.readers-tags) / sim.Duration(tags)
 }
 
 // Env is what all agents of a run share.

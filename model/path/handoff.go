@@ -60,6 +60,29 @@ func ParseQuiet(s string) (Quiet, bool) {
 // String returns the protocol's name.
 func (q Quiet) String() string { return quietNames[q] }
 
+// NextPut is what a thread of a round trip waits for, once it has its peer's
+// message, before its next put.
+type NextPut uint8
+
+// What it waits for.
+const (
+	NextAtOnce     NextPut = iota
+	NextProgress           // the progress of its ring past the last put
+	NextCompletion         // the last put's completion, as the stack learns of it
+)
+
+var nextPutNames = [...]string{"at-once", "progress", "completion"}
+
+// ParseNextPut returns the choice of that name.
+func ParseNextPut(s string) (NextPut, bool) {
+	for i, n := range nextPutNames {
+		if n == s {
+			return NextPut(i), true
+		}
+	}
+	return 0, false
+}
+
 // Proxy configures the path whose CPU worker posts.
 type Proxy struct {
 	Handoff      Handoff
@@ -75,23 +98,21 @@ type Proxy struct {
 	BlueFlame    bool
 	CompletionIn pcie.Unit // Host or GPU: where the counter lives that GPU threads poll
 	Payload      pcie.Unit
-	// ReplyAfterCompletion: a thread waits for its own completion before it
-	// looks for the peer's reply.
-	ReplyAfterCompletion bool
-	Stream               bool       // threads keep a window: they wait for progress, not for a quiet
-	SignaledEach         bool       // every WR asks for a CQE, not only a chain's last
-	Pop                  bool       // a slot is free, and counted, once its descriptor was read
-	PublishEvery         int        // popped descriptors per store of the progress, unless the ring is empty
-	Gather               bool       // one chain takes descriptors of all the worker's rings
-	SignalApart          bool       // a signal is a call of its own, not chained behind its write
-	SignalHeld           bool       // and held back until the write has completed
-	CQBatch              int        // CQEs that one poll of the CQ may return
-	CQOnce               bool       // one poll of the CQ a pass, else until it is empty
-	CQTests              bool       // a poll of the CQ per outstanding entry, not per pass
-	DrainPolls           int        // empty polls after which a quiet counts as done
-	Lock                 bool       // the workers of a node take one lock to post
-	Wait                 cpu.Policy // how a worker waits for work
-	Counts               Counts
+	NextPut      NextPut
+	Stream       bool       // threads keep a window: they wait for progress, not for a quiet
+	SignaledEach bool       // every WR asks for a CQE, not only a chain's last
+	Pop          bool       // a slot is free, and counted, once its descriptor was read
+	PublishEvery int        // popped descriptors per store of the progress, unless the ring is empty
+	Gather       bool       // one chain takes descriptors of all the worker's rings
+	SignalApart  bool       // a signal is a call of its own, not chained behind its write
+	SignalHeld   bool       // and held back until the write has completed
+	CQBatch      int        // CQEs that one poll of the CQ may return
+	CQOnce       bool       // one poll of the CQ a pass, else until it is empty
+	CQTests      bool       // a poll of the CQ per outstanding entry, not per pass
+	DrainPolls   int        // empty polls after which a quiet counts as done
+	Lock         bool       // the workers of a node take one lock to post
+	Wait         cpu.Policy // how a worker waits for work
+	Counts       Counts
 	// Context: a completion call covers the context: every peer's ring where each
 	// has its own, every worker where a quiet is an entry; else the thread's ring.
 	Context         bool
@@ -171,6 +192,7 @@ func (x *Proxy) Program(m Message) Program {
 	atomic := Step{Do: DoAtomic, Stage: stage.GPUReserve, N: max(1, x.Counts.Atomics), Why: "slot among all producers"}
 	cached := Step{Do: DoFresh, Stage: stage.GPUReserve, N: 1, Why: "cached copy of the host's progress: is the slot free"}
 	remote := Step{Do: DoHostLoad, Stage: stage.GPUReserve, N: max(1, x.Counts.HostLoads), Why: "the host's progress, over PCIe: is the slot free"}
+	room := Step{Do: DoRoom, Stage: stage.GPUReserve, N: 1, Why: "the slot's last descriptor is done with"}
 	build := Step{Do: DoBuild, Stage: stage.GPUBuild, N: 1, Why: "descriptor in registers"}
 	release := FenceSystemRelease.step()
 	store := Step{Do: DoHostStore, Stage: stage.GPURing, N: int((x.descriptor(m) + x.storeWidth() - 1) / x.storeWidth())}
@@ -178,18 +200,19 @@ func (x *Proxy) Program(m Message) Program {
 	case HandoffGeneral:
 		release.Why = "st.release.sys: payload and descriptor before validity"
 		store.Why = "posted 16-byte store of the descriptor, validity inside"
-		for _, s := range []Step{atomic, remote, build, release, store} {
+		for _, s := range []Step{atomic, remote, room, build, release, store} {
 			add(s)
 		}
 	case HandoffSingleProducer:
 		store.Why = "posted 16-byte store of the descriptor, validity inside"
+		add(room)
 		add(build)
 		add(store)
 	case HandoffWords:
 		f := FenceDevice.step()
 		f.Why = "__threadfence(): the payload before the words; no system fence"
 		store.Why = "posted 8-byte words, each with its validity flag"
-		for _, s := range []Step{f, atomic, cached, build, store} {
+		for _, s := range []Step{f, atomic, cached, room, build, store} {
 			add(s)
 		}
 	case HandoffEntry:
@@ -200,13 +223,13 @@ func (x *Proxy) Program(m Message) Program {
 			credit = cached
 			credit.Why = "consumed index, which the host stores into GPU memory: is the slot free"
 		}
-		for _, s := range []Step{release, atomic, credit, build, store} {
+		for _, s := range []Step{release, atomic, credit, room, build, store} {
 			add(s)
 		}
 	case HandoffFIFO:
 		release.Why = "st.release.sys: payload before the entry"
 		store.Why = "posted 16-byte store, validity inside"
-		for _, s := range []Step{atomic, cached, build, release, store} {
+		for _, s := range []Step{atomic, cached, room, build, release, store} {
 			add(s)
 		}
 	}

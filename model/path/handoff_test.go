@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdisim/model/pcie"
+	"gdisim/sim"
 )
 
 // text writes a list of steps, one word each.
@@ -37,55 +38,55 @@ func TestHandoffPrograms(t *testing.T) {
 			"many producers",
 			Proxy{Handoff: HandoffGeneral, DescriptorBytes: 16},
 			Message{Bytes: 8},
-			"atomic > load, host > build > fence > store, host",
+			"atomic > load, host > await room > build > fence > store, host",
 		},
 		{
 			"a new word, by its address",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16},
 			Message{Bytes: 8, Fresh: true},
-			"stores, local > atomic > load, L2 > build > fence > store, host",
+			"stores, local > atomic > load, L2 > await room > build > fence > store, host",
 		},
 		{
 			"a new word, inside the descriptor",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Inline: true, ValueBytes: 8},
 			Message{Bytes: 8, Fresh: true},
-			"atomic > load, L2 > build > fence > store, host",
+			"atomic > load, L2 > await room > build > fence > store, host",
 		},
 		{
 			"one producer",
 			Proxy{Handoff: HandoffSingleProducer, DescriptorBytes: 16},
 			Message{Bytes: 8},
-			"build > store, host",
+			"await room > build > store, host",
 		},
 		{
 			"words: put",
 			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
 			Message{Bytes: 8},
-			"fence > atomic > load, L2 > build > store, hostx4",
+			"fence > atomic > load, L2 > await room > build > store, hostx4",
 		},
 		{
 			"words: put with signal",
 			Proxy{Handoff: HandoffWords, DescriptorBytes: 32, SignalBytes: 16},
 			signal,
-			"fence > atomic > load, L2 > build > store, hostx6",
+			"fence > atomic > load, L2 > await room > build > store, hostx6",
 		},
 		{
 			"entry, index in host memory",
 			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.Host, Counts: Counts{Stores: 2}},
 			signal,
-			"stores, localx2 > fence > atomic > load, host > build > store, hostx8",
+			"stores, localx2 > fence > atomic > load, host > await room > build > store, hostx8",
 		},
 		{
 			"entry, index in GPU memory",
 			Proxy{Handoff: HandoffEntry, DescriptorBytes: 128, CompletionIn: pcie.GPU},
 			signal,
-			"fence > atomic > load, L2 > build > store, hostx8",
+			"fence > atomic > load, L2 > await room > build > store, hostx8",
 		},
 		{
 			"fifo",
 			Proxy{Handoff: HandoffFIFO, DescriptorBytes: 16, Counts: Counts{Calls: 1}},
 			Message{Bytes: 8},
-			"call > atomic > load, L2 > build > fence > store, host",
+			"call > atomic > load, L2 > await room > build > fence > store, host",
 		},
 	} {
 		p := c.cfg.Program(c.msg)
@@ -97,7 +98,7 @@ func TestHandoffPrograms(t *testing.T) {
 
 // TestQuietPrograms does the same for what a thread does to learn of completion.
 func TestQuietPrograms(t *testing.T) {
-	entry := "atomic > load, L2 > build > fence > store, host"
+	entry := "atomic > load, L2 > await room > build > fence > store, host"
 	for _, c := range []struct {
 		name string
 		cfg  Proxy
@@ -141,5 +142,26 @@ func TestLines(t *testing.T) {
 		if got := w.lines(c.n); got != c.want {
 			t.Errorf("%d descriptors of %d B: got %d lines, want %d", c.n, c.bytes, got, c.want)
 		}
+	}
+}
+
+// TestSlotsInOrder: a descriptor whose slot comes behind one that is not filled yet
+// is out of the worker's sight.
+func TestSlotsInOrder(t *testing.T) {
+	p := &ProxyPath{env: &Env{Eng: sim.New()}, cfg: Proxy{Depth: 4}}
+	r := &ring{path: p, worker: &worker{state: workerLooking}}
+	var early, late producer
+	r.issue(&early)
+	r.issue(&late)
+	if free := r.free(); free != 2 {
+		t.Errorf("%d slots free, want 2", free)
+	}
+	r.fill(late.slot, descriptor{plain: true})
+	if n := r.visible.Len(); n != 0 {
+		t.Errorf("%d descriptors in sight behind an empty slot", n)
+	}
+	r.fill(early.slot, descriptor{})
+	if r.visible.Len() != 2 || r.visible.At(0).plain || !r.visible.At(1).plain {
+		t.Errorf("%d descriptors in sight, want both in the order of their slots", r.visible.Len())
 	}
 }

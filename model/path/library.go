@@ -291,7 +291,11 @@ func (d *Doorbell) nvshmem(m Message, limit int64) (each, after list) {
 	if d.Lanes > 1 || d.Posting == PostCooperative {
 		each.add(stage.GPUReserve, DoSyncWarp, 1, "all lanes have written their WQEs")
 	}
-	each.fence(d.Fence, "another thread may ring for us")
+	publish := d.Fence
+	if publish == FenceGPURelease { // the build for queues in GPU memory keeps this one
+		publish = FenceDevice
+	}
+	each.fence(publish, "another thread may ring for us")
 	each.add(stage.GPUReserve, DoPublish, 1, "compare-and-swap of the ready index, in order of reservation")
 	each.cta(stage.GPUReserve, 1)
 	after.add(stage.GPUReserve, DoDecide, 1, "reserved index: ring if nobody reserved after us, or a batch boundary was crossed")
@@ -338,7 +342,7 @@ func (d *Doorbell) ringOnce(l *list) {
 	l.cta(stage.GPUReserve, 1)
 	l.add(stage.GPUReserve, DoMax, 1, "producer index, maximum; not larger: somebody has rung for us")
 	reload := func(why string) {
-		if s := d.Fence.step(); s.Full && d.Counts.ColdLines > 0 {
+		if d.Counts.ColdLines > 0 {
 			l.load(stage.GPURing, DoReload, 1, gpu.LineState, why)
 		}
 	}

@@ -107,9 +107,9 @@ func TestProxyProgram(t *testing.T) {
 		cfg  path.Proxy
 		want string
 	}{
-		{"single producer", path.Proxy{Handoff: path.HandoffSingleProducer, Counts: path.Counts{Calls: 1, ConstLoads: 2}}, "each: call; load, read-only x2; build; store, host"},
-		{"general", path.Proxy{Handoff: path.HandoffGeneral, Counts: path.Counts{Calls: 1, StateLoads: 2, RingLoads: 1, Atomics: 1, HostLoads: 2}}, "each: call; load, L1 x2; load, L1; atomic; load, host x2; build; fence system; store, host"},
-		{"general, nothing counted", path.Proxy{Handoff: path.HandoffGeneral}, "each: atomic; load, host; build; fence system; store, host"},
+		{"single producer", path.Proxy{Handoff: path.HandoffSingleProducer, Counts: path.Counts{Calls: 1, ConstLoads: 2}}, "each: call; load, read-only x2; await room; build; store, host"},
+		{"general", path.Proxy{Handoff: path.HandoffGeneral, Counts: path.Counts{Calls: 1, StateLoads: 2, RingLoads: 1, Atomics: 1, HostLoads: 2}}, "each: call; load, L1 x2; load, L1; atomic; load, host x2; await room; build; fence system; store, host"},
+		{"general, nothing counted", path.Proxy{Handoff: path.HandoffGeneral}, "each: atomic; load, host; await room; build; fence system; store, host"},
 	} {
 		tt.cfg.DescriptorBytes = 16
 		want := []string{"before: ", tt.want, "after: "}
@@ -278,7 +278,7 @@ func TestLock(t *testing.T) {
 	for i := range threads {
 		c := &client{eng: eng}
 		// Each on an SM of its own, coming a nanosecond after the one before.
-		th := p.NewThread(r.sm(), i, 0, c)
+		th := p.NewThread(r.sm(), 0, c)
 		c.onPosted = func(x sim.Cause) {
 			order, when = append(order, i), append(when, eng.Now())
 			th.AwaitCompletion(x)
@@ -316,7 +316,7 @@ func TestHandoff(t *testing.T) {
 	completed := 0
 	for i := range threads {
 		c := &client{eng: eng}
-		th := p.NewThread(r.sm(), i, 0, c)
+		th := p.NewThread(r.sm(), 0, c)
 		c.onPosted = func(x sim.Cause) {
 			order = append(order, i)
 			th.AwaitCompletion(x)
@@ -345,7 +345,7 @@ func TestRoom(t *testing.T) {
 	c := &client{eng: eng}
 	r.gpu.ReleaseGPU, r.gpu.Build, r.gpu.InlineWord = fixed(1), fixed(1), fixed(1)
 	r.gpu.L2Load = fixed(1) // posts faster than a round trip
-	th := p.NewThread(r.sm(), 0, 0, c)
+	th := p.NewThread(r.sm(), 0, c)
 	left := posts
 	next := func(sim.Cause) {
 		if left--; left >= 0 {
@@ -544,9 +544,9 @@ func TestHostPolling(t *testing.T) {
 		t.Fatal(err)
 	}
 	var clients []*client
-	for i := range 4 {
+	for range 4 {
 		c := &client{eng: eng}
-		th := p.NewThread(r.sm(), i, 0, c)
+		th := p.NewThread(r.sm(), 0, c)
 		left := 3
 		c.onPosted = th.AwaitCompletion
 		c.onCompleted = func(sim.Cause) {

@@ -127,7 +127,8 @@ func (t *poster) pollCQ(s *Step) {
 	if t.path.cfg.Queues == pcie.Host {
 		t.host.next = running
 		t.pc++
-		t.pollHost(s.Stage, ok)
+		t.looks.word = b.queue.cq
+		t.pollHost(s.Stage, &t.looks, ok)
 	}
 	if ok {
 		t.found(done)

@@ -33,16 +33,22 @@ type ProxyPath struct {
 type ring struct {
 	path     *ProxyPath
 	worker   *worker
-	index    int // among the worker's rings
-	enqueued uint32
-	taken    uint32 // descriptors that the worker has read
+	index    int                  // among the worker's rings
+	issued   uint32               // slots given to threads
+	shown    uint32               // of them, filled without a gap
+	order    sim.FIFO[descriptor] // from there on, as they are filled
+	taken    uint32               // descriptors that the worker has read
 	visible  sim.FIFO[descriptor]
 	requests sim.FIFO[request]
-	done     uint32 // progress counter as the GPU may see it
+	done     uint32      // progress counter as the GPU may see it
+	progress *hostWord   // that counter, if it lies in host memory
+	answer   *hostWord   // where quiets are answered
+	looks    *hostReader // at it, of the last thread's
+	sm       *gpu.SM
+	warp     int
 	last     sim.Cause
 	polls    []*producer
 	room     sim.FIFO[*producer] // waiting for a slot
-	granted  int                 // slots promised to threads that waited
 }
 
 // descriptor is a request as the worker sees it.
@@ -50,6 +56,7 @@ type descriptor struct {
 	cause sim.Cause
 	land  sim.Sink
 	at    sim.Time  // when it became visible
+	there bool      // has arrived
 	plain bool      // without the signal that other messages of the path have
 	quiet *producer // who waits for the answer, if it is no message
 }
@@ -87,6 +94,7 @@ func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*Proxy
 			r := &ring{path: p, worker: w, index: len(w.rings)}
 			w.rings = append(w.rings, r)
 			if peer == 0 {
+				r.progress, r.answer = p.node.newHostWord(), p.node.newHostWord()
 				p.rings = append(p.rings, r) // messages go to the first peer; the others' rings stay empty
 			}
 		}
@@ -125,15 +133,21 @@ type producer struct {
 	post    []Step
 	plain   bool // its messages have no signal
 	doing   purpose
-	granted bool // a slot was freed for the thread that waits for room
-	own     int  // number of its ring
+	slot    uint32      // of its present descriptor
+	granted bool        // one was freed for the thread that waits for room
+	looks   *hostReader // at the progress, with the threads of its warp
+	other   hostReader  // at that of another ring, which has no room for a quiet's entry
 	// Of the quiet under way: entries written, answers polled for, answers.
 	entries, polled int
 	answers         []answer
 }
 
-// answer is a worker's to the quiet of a thread.
+// answer is a worker's to the quiet of a thread; the entry that asks for it goes to
+// its ring.
 type answer struct {
+	by    *producer
+	ring  *ring
+	asks  hostReader
 	came  bool
 	cause sim.Cause
 }
@@ -147,12 +161,24 @@ const (
 	insisting // a GPU thread rings for a post that nobody has rung for
 )
 
-// NewThread adds a thread on the SM that enqueues to ring.
-func (p *ProxyPath) NewThread(sm *gpu.SM, smID, ring int, client Client) *producer {
-	t := &producer{path: p, ring: p.rings[ring], own: ring, post: p.prog}
-	t.init(p.env, p.node, p.kinds, sm, smID, client, t)
+// NewThread adds a thread on the SM, of that warp of its CTA, that enqueues to ring.
+// Threads of a warp are added one after the other.
+func (p *ProxyPath) NewThread(sm *gpu.SM, warp, ring int, client Client) *producer {
+	r := p.rings[ring]
+	if r.looks == nil || r.sm != sm || r.warp != warp {
+		r.looks, r.sm, r.warp = &hostReader{word: r.progress}, sm, warp
+	}
+	t := &producer{path: p, ring: r, post: p.prog, looks: r.looks}
+	t.init(p.env, p.node, p.kinds, sm, client, t)
 	t.acquires, t.looksIn = p.cfg.Handoff != HandoffSingleProducer, p.msg.Word
 	t.answers = make([]answer, p.cfg.answers())
+	for i := range t.answers {
+		asked := r // the thread's own, or the first of each worker
+		if len(t.answers) > 1 {
+			asked = p.rings[i]
+		}
+		t.answers[i] = answer{by: t, ring: asked, asks: hostReader{word: asked.answer}}
+	}
 	return t
 }
 
@@ -189,8 +215,20 @@ func (t *producer) SendTo(r Receiver) { t.land = r.Landing() }
 // Batch returns the messages per post.
 func (t *producer) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is the stack's choice.
-func (t *producer) ReplyAfterCompletion() bool { return t.path.cfg.ReplyAfterCompletion }
+// Settle is the stack's choice.
+func (t *producer) Settle(c sim.Cause) bool {
+	switch t.path.cfg.NextPut {
+	case NextProgress:
+		t.doing = posting
+		t.poll(c)
+		return true
+	case NextCompletion:
+		t.AwaitCompletion(c)
+		return true
+	case NextAtOnce:
+	}
+	return false
+}
 
 // Post enqueues one batch of descriptors.
 func (t *producer) Post(c sim.Cause) {
@@ -206,17 +244,8 @@ func (t *producer) unfenced() {
 	t.env.find(t.node, stage.FlagBeforeData, stage.Possible, t.ring.index, "a fault left out the release between the payload's stores and the descriptor that announces them to the proxy")
 }
 
-// quietRing is the ring that the next entry of a quiet goes to: the thread's
-// own, or the first of each worker in turn.
-func (t *producer) quietRing() int {
-	if len(t.answers) > 1 {
-		return t.entries
-	}
-	return t.own
-}
-
 func (t *producer) shared(s *Step) bool {
-	p, r := t.path, t.ring
+	p := t.path
 	switch s.Do {
 	case DoPollRing:
 		t.poll(t.c)
@@ -226,7 +255,7 @@ func (t *producer) shared(s *Step) bool {
 		t.polled++
 		t.host.next = running
 		t.pc++
-		t.pollHost(s.Stage, a.came)
+		t.pollHost(s.Stage, &a.asks, a.came)
 		if a.came {
 			t.hostArrived(a.cause)
 		}
@@ -234,66 +263,103 @@ func (t *producer) shared(s *Step) bool {
 	case DoAtomic:
 		t.times(s, t.sm.Config().Atomic)
 	case DoHostLoad:
-		t.loadHost(s.Stage)
+		if s.copies() {
+			t.loadHost(s.Stage, &t.payload)
+		} else {
+			t.loadHost(s.Stage, t.looks)
+		}
 		return false
 	case DoHostAtomic:
 		// The word's new value is on its way to the worker while the thread
 		// waits for the old one.
-		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, r.enqueued)
-		t.loadHost(s.Stage)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, 8, t.c, t.kinds[stage.PCIeNotify], asked{t}, t.ring.issued)
+		t.loadHost(s.Stage, &t.answers[0].asks)
 		return false
+	case DoRoom:
+		return t.takeSlot()
 	case doSend:
-		quiet := uint32(0)
 		if t.doing == quieting {
-			i := t.quietRing()
-			r, quiet = p.rings[i], uint32(i)+1
-		}
-		if full := r.free() <= 0; full && p.cfg.NoSlotCheck && !t.granted {
-			t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
-		} else if !t.granted && (r.room.Len() > 0 || full) {
-			r.room.Push(t)
-			if p.cfg.CompletionIn == pcie.Host {
-				t.host.next = running
-				t.pollHost(stage.GPUReserve, false)
-				return false
-			}
-			t.state = parked
-			return false
-		}
-		if t.granted {
-			t.granted = false
-			r.granted--
-		}
-		r.enqueued++
-		if quiet > 0 {
+			a := &t.answers[t.entries]
 			t.entries++
-			p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.DescriptorBytes, t.c, t.kinds[stage.PCIeNotify], arrival{t}, quiet)
+			p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.DescriptorBytes, t.c, t.kinds[stage.PCIeNotify], a, t.slot)
 			return true
 		}
 		if t.pc == len(t.prog)-1 {
-			t.due.Push(r.enqueued)
+			t.due.Push(t.slot + 1)
 		}
-		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, 0)
+		p.node.Bus.Write(pcie.GPU, pcie.Host, p.cfg.descriptor(t.message()), t.c, t.kinds[stage.PCIeNotify], arrival{t}, t.slot)
 	}
 	return true
 }
 
+// takeSlot gives the thread a slot for its next descriptor, in the ring of the
+// worker that a quiet asks next, else in its own; it reports whether one was free.
+func (t *producer) takeSlot() bool {
+	if t.granted {
+		t.granted = false
+		return true
+	}
+	p, r, looks := t.path, t.ring, t.looks
+	if t.doing == quieting {
+		if a := &t.answers[t.entries]; a.ring != r {
+			t.other.word = a.ring.progress
+			r, looks = a.ring, &t.other
+		}
+	}
+	full := r.free() <= 0
+	if full && p.cfg.NoSlotCheck {
+		t.env.find(t.node, stage.RingOverflow, stage.Possible, r.index, "a thread took a slot of the ring that was not known to be free: the stack does not look")
+	} else if full || r.room.Len() > 0 {
+		r.room.Push(t)
+		if p.cfg.CompletionIn == pcie.Host {
+			t.host.next = running
+			t.pollHost(stage.GPUReserve, looks, false)
+			return false
+		}
+		t.state = parked
+		return false
+	}
+	r.issue(t)
+	return true
+}
+
+// issue gives the thread the next slot.
+func (r *ring) issue(t *producer) {
+	t.slot = r.issued
+	r.issued++
+	r.order.Push(descriptor{})
+}
+
 type arrival struct{ *producer }
 
-// Done is a descriptor visible in the ring.
-func (a arrival) Done(quiet uint32, c sim.Cause) {
-	r := a.ring
-	d := descriptor{cause: c, land: a.land, at: a.env.Eng.Now(), plain: a.plain}
-	if quiet > 0 {
-		r, d.quiet = a.path.rings[quiet-1], a.producer
+// Done is a descriptor visible in its slot.
+func (a arrival) Done(slot uint32, c sim.Cause) {
+	a.ring.fill(slot, descriptor{cause: c, land: a.land, plain: a.plain})
+}
+
+// Done is a quiet's entry visible in its slot.
+func (a *answer) Done(slot uint32, c sim.Cause) {
+	a.ring.fill(slot, descriptor{cause: c, quiet: a.by})
+}
+
+// fill puts a descriptor into its slot. The worker goes by the slots' order: it
+// comes past one only once that is filled.
+func (r *ring) fill(slot uint32, d descriptor) {
+	env := r.path.env
+	d.there = true
+	*r.order.At(int(slot - r.shown)) = d
+	for r.order.Len() > 0 && r.order.Front().there {
+		d := r.order.Pop()
+		r.shown++
+		d.at = env.Eng.Now()
+		if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
+			*r.visible.Front() = d
+			env.find(r.path.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
+			continue
+		}
+		r.visible.Push(d)
+		r.worker.notice(r.index)
 	}
-	if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
-		*r.visible.Front() = d
-		a.env.find(a.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
-		return
-	}
-	r.visible.Push(d)
-	r.worker.notice(r.index)
 }
 
 type asked struct{ *producer }
@@ -310,7 +376,9 @@ func (q asked) Done(upto uint32, c sim.Cause) {
 func (t *producer) AwaitCompletion(c sim.Cause) {
 	if p := t.path; len(p.quiet) > 0 && !p.cfg.Stream && !t.plain {
 		t.doing, t.entries, t.polled = quieting, 0, 0
-		clear(t.answers)
+		for i := range t.answers {
+			t.answers[i].came = false
+		}
 		t.start(c, p.quiet)
 		return
 	}
@@ -330,7 +398,7 @@ func (t *producer) poll(c sim.Cause) {
 		if listed {
 			t.host.next = running
 		}
-		t.pollHost(stage.GPUPoll, ok)
+		t.pollHost(stage.GPUPoll, t.looks, ok)
 	}
 	if ok {
 		t.found(done)
@@ -360,7 +428,7 @@ func (t *producer) answered(w int, c sim.Cause) {
 		t.due.Pop()
 	}
 	a := &t.answers[w]
-	*a = answer{true, c}
+	a.came, a.cause = true, c
 	if t.state == pollingHost && t.polled == w+1 {
 		t.hostArrived(c)
 	}
@@ -406,7 +474,7 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 	for r.room.Len() > 0 && r.free() > 0 {
 		t := r.room.Pop()
 		t.granted = true
-		r.granted++
+		r.issue(t)
 		if t.state == pollingHost {
 			t.hostArrived(c)
 			continue
@@ -416,8 +484,8 @@ func (r *ring) Done(done uint32, c sim.Cause) {
 	}
 }
 
-// free is the number of slots that are neither used nor promised.
-func (r *ring) free() int { return r.path.cfg.Depth - int(r.enqueued-r.done) - r.granted }
+// free is the number of slots that nobody has.
+func (r *ring) free() int { return r.path.cfg.Depth - int(r.issued-r.done) }
 
 // Busy returns the time that the workers spent on work, polling left out.
 func (p *ProxyPath) Busy() sim.Duration {

@@ -32,6 +32,7 @@ const (
 	DoHostAtomic               // atomic on host memory: a PCIe round trip
 	DoStores                   // stores to the thread's own memory that the next fence finds outstanding
 	DoHostStore                // posted store to host memory
+	DoRoom                     // wait until the ring's slot is free
 	DoLock                     // take the queue's lock
 	DoUnlock                   // release it
 	DoAwaitTurn                // wait until all earlier slots are published
@@ -53,7 +54,7 @@ const (
 var actionNames = [...]string{
 	DoCall: "call", DoConst: "load, read-only", DoLoad: "load, L1", DoReload: "reload if cold", DoCheck: "load, L2 (async)", DoSettle: "wait for it",
 	DoFresh: "load, L2", DoAtomic: "atomic", DoBuild: "build", DoInline: "inline copy", DoSyncWarp: "syncwarp", DoFence: "fence", DoAcquire: "acquire",
-	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostAtomic: "atomic, host", DoStores: "stores, local", DoHostStore: "store, host", DoLock: "lock", DoUnlock: "unlock",
+	DoRecord: "doorbell record", DoRing: "doorbell", DoHostLoad: "load, host", DoHostAtomic: "atomic, host", DoStores: "stores, local", DoHostStore: "store, host", DoRoom: "await room", DoLock: "lock", DoUnlock: "unlock",
 	DoAwaitTurn: "await turn", DoPassTurn: "pass turn", DoReserve: "reserve", DoPublish: "publish", DoDecide: "must it ring", DoMax: "atomic max",
 	DoSlot: "doorbell slot", DoPollCQ: "poll CQ", DoPollRing: "poll counter", DoPollAnswer: "poll answer", DoVisit: "visit idle queue", DoReadOnly: "load, nc", doEnd: "", doSend: "",
 }

@@ -14,7 +14,6 @@ type thread struct {
 	node   *Node
 	kinds  *kindTable
 	sm     *gpu.SM
-	smID   int
 	h      sim.HandlerID
 	client Client
 	acts   actions
@@ -36,7 +35,12 @@ type thread struct {
 	waitData bool
 	looksIn  pcie.Unit // where the word lies that the thread polls for a message
 
+	// Lines of host memory that only this thread reads: its payload's, and the word
+	// that tells it of a message.
+	payload, data hostReader
+
 	host struct { // polling a word in host memory
+		read  *hostReader
 		there bool // it held what is waited for from the start
 		stage stage.Stage
 		next  threadState // when the word has been seen; idle: seen
@@ -74,8 +78,8 @@ type actions interface {
 	unfenced()
 }
 
-func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, smID int, client Client, acts actions) {
-	t.env, t.node, t.kinds, t.sm, t.smID, t.client, t.acts = env, node, kinds, sm, smID, client, acts
+func (t *thread) init(env *Env, node *Node, kinds *kindTable, sm *gpu.SM, client Client, acts actions) {
+	t.env, t.node, t.kinds, t.sm, t.client, t.acts = env, node, kinds, sm, client, acts
 	t.h = env.Eng.Register(resume{t})
 }
 
@@ -232,7 +236,7 @@ func (t *thread) backlog(s gpu.Scope) sim.Duration {
 	if s != gpu.ScopeSystem {
 		return 0
 	}
-	return t.node.Bus.Backlog(pcie.GPU)
+	return t.node.drain(t.sm)
 }
 
 // caughtUp records that c's operation was over before the thread noticed, now.
@@ -279,7 +283,7 @@ func (t *thread) AwaitData(c sim.Cause) {
 	there := t.inbox.Len() > 0
 	t.waitData, t.state = !there, polling
 	if t.looksIn == pcie.Host {
-		t.pollHost(stage.GPUObserve, there)
+		t.pollHost(stage.GPUObserve, &t.data, there)
 	}
 	if there {
 		t.observe(t.inbox.Pop())
@@ -309,16 +313,13 @@ func (l landing) Done(_ uint32, c sim.Cause) {
 
 type landing struct{ *thread }
 
-// SM returns the index of the thread's SM.
-func (t *thread) SM() int { return t.smID }
-
 // pollHost polls a word in host memory, one PCIe read after the other, until
 // hostArrived is called for it. No event stands for the reads: their period is
 // known, and nothing ties its phase to what they wait for unless that is there.
-func (t *thread) pollHost(k stage.Stage, there bool) {
+func (t *thread) pollHost(k stage.Stage, r *hostReader, there bool) {
 	t.state = pollingHost
-	t.host.stage, t.host.there, t.begin = k, there, t.env.Eng.Now()
-	t.node.readers++
+	t.host.stage, t.host.read, t.host.there, t.begin = k, r, there, t.env.Eng.Now()
+	t.node.beginRead(r)
 }
 
 // hostArrived says that what the thread polls host memory for is visible now:
@@ -326,9 +327,8 @@ func (t *thread) pollHost(k stage.Stage, there bool) {
 func (t *thread) hostArrived(c sim.Cause) {
 	now := t.env.Eng.Now()
 	t.c = join(t.env.Rec, t.c, c, t.kinds[t.host.stage], now)
-	read := t.node.hostRead()
-	period := read + t.node.readWait()
-	t.node.readers--
+	period := t.node.readTime(t.host.read.word)
+	t.node.endRead(t.host.read)
 	cfg := t.sm.Config()
 	var acquire sim.Duration
 	if t.acquires {
@@ -336,7 +336,7 @@ func (t *thread) hostArrived(c sim.Cause) {
 	}
 	end := t.begin.Add(period)
 	if !t.host.there {
-		end = max(end, now.Add(t.sm.Phase(period+acquire)+read/2))
+		end = max(end, now.Add(t.sm.Phase(period+acquire)+t.node.idleRead()/2))
 	}
 	t.state = seen
 	if t.host.next != idle {
@@ -348,11 +348,10 @@ func (t *thread) hostArrived(c sim.Cause) {
 }
 
 // loadHost is a load from host memory as a step of the program.
-func (t *thread) loadHost(k stage.Stage) {
-	t.state = loading
-	wait := t.node.readWait()
-	t.node.readers++
-	if wait > 0 {
+func (t *thread) loadHost(k stage.Stage, r *hostReader) {
+	t.state, t.host.read = loading, r
+	t.node.beginRead(r)
+	if wait := t.node.readTime(r.word) - t.node.idleRead(); wait > 0 {
 		t.env.Eng.After(wait, t.h, 0)
 		return
 	}
@@ -368,10 +367,10 @@ type hostLoaded struct{ *thread }
 // Done is the load's data.
 func (l hostLoaded) Done(_ uint32, c sim.Cause) {
 	t := l.thread
-	t.node.readers--
+	t.node.endRead(t.host.read)
 	t.c, t.t = c, t.env.Eng.Now()
 	if t.loads++; t.loads < t.prog[t.pc].N {
-		t.loadHost(t.prog[t.pc].Stage)
+		t.loadHost(t.prog[t.pc].Stage, t.host.read)
 		return
 	}
 	t.loads = 0

@@ -20,6 +20,7 @@ type Verbs struct {
 	Lookups     int       // tree or hash look-ups per message
 	Hops        int       // hand-overs between threads from the caller to the one that posts
 	ReplyHops   int       // the same from the one that polls to the caller
+	NextPut     NextPut   // there is no progress beside the completion
 	Stream      bool      // a window is kept: hand-overs run beside the posts
 	KernelExits int       // ends of a kernel that the CPU waits for before it posts
 	Launches    int       // kernels that the CPU launches on what came
@@ -152,11 +153,14 @@ func (t *verbsThread) Landing() sim.Sink { return verbsLanding{t} }
 // Batch returns the messages per post.
 func (t *verbsThread) Batch() int { return t.path.batch }
 
-// ReplyAfterCompletion is false: the thread looks for the reply at once.
-func (t *verbsThread) ReplyAfterCompletion() bool { return false }
-
-// SM is 0: no SM takes part.
-func (t *verbsThread) SM() int { return 0 }
+// Settle is the stack's choice.
+func (t *verbsThread) Settle(c sim.Cause) bool {
+	if t.path.cfg.NextPut == NextAtOnce {
+		return false
+	}
+	t.AwaitCompletion(c)
+	return true
+}
 
 func (t *verbsThread) times(n int, d sim.Delay) sim.Duration {
 	var sum sim.Duration
@@ -197,9 +201,23 @@ func (t *verbsThread) hops(at sim.Time, n int) sim.Time {
 	cfg := t.core.Config()
 	for range n {
 		at = t.pass(at, stage.CPUWait, t.core.Within(cfg.Loop.Mean()+cfg.PollEmpty.Mean()))
-		at = t.spend(at, stage.CPUDequeue, t.core.Draw(cfg.Publish)+t.times(hopLines, cfg.Miss)+t.core.Draw(cfg.Lookup)+t.core.Draw(cfg.Dequeue))
+		at = t.spend(at, stage.CPUDequeue, t.core.Draw(cfg.Publish)+t.receive())
 	}
 	return at
+}
+
+// receive is what the reader of a channel does.
+func (t *verbsThread) receive() sim.Duration {
+	cfg := t.core.Config()
+	return t.times(hopLines, cfg.Miss) + t.core.Draw(cfg.Lookup) + t.core.Draw(cfg.Dequeue)
+}
+
+// handed reports whether the other threads have handed a completion that came at at
+// over to the caller by now, who has only to receive it.
+func (t *verbsThread) handed(at, now sim.Time) bool {
+	cfg, n := t.core.Config(), sim.Duration(t.path.cfg.ReplyHops)
+	hop := (cfg.Loop.Mean()+cfg.PollEmpty.Mean())/2 + cfg.Publish.Mean() + hopLines*cfg.Miss.Mean() + cfg.Lookup.Mean() + cfg.Dequeue.Mean()
+	return n > 0 && at.Add(cfg.Miss.Mean()+cfg.PollCQE.Mean()+n*hop) <= now
 }
 
 // copy is a copy between GPU and host memory, waited for.
@@ -393,8 +411,19 @@ func (t *verbsThread) reap(now sim.Time) {
 	}
 	t.c = join(rec, t.c, t.cqes.Front().cause, k[stage.CPUPoll], now)
 	t.c = rec.Span(t.c, k[stage.CPUWait], at, at, 0)
-	at = t.drain(at)
-	if x := &t.path.cfg; !x.Stream {
+	x := &t.path.cfg
+	if first := t.cqes.Front().at; !x.Stream && t.handed(first, now) {
+		for t.cqes.Len() > 0 {
+			t.reaped = t.cqes.Pop().upto
+		}
+		at = t.spend(at, stage.CPUDequeue, t.receive())
+	} else {
+		at = t.drain(at)
+		if !x.Stream {
+			at = t.hops(at, x.ReplyHops)
+		}
+	}
+	if !x.Stream {
 		at = t.spend(at, stage.CPUPoll, t.times(t.path.batch, x.Release))
 	}
 	t.due.Pop()
@@ -548,6 +577,9 @@ func (x *Verbs) Steps(c *cpu.Config, m Message, answered bool) []WorkerStep {
 	add(stage.CPURing, c.Flush.Mean(), what, "pushes the write-combining buffer out")
 	if !answered {
 		add(stage.CPUPoll, c.Miss.Mean()+c.PollCQE.Mean(), "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires all before it")
+		if x.ReplyHops > 0 {
+			add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop, "hand-overs of the completion to the caller", "as above")
+		}
 	}
 	what = "peer: load the polled word (missed: the NIC wrote it)"
 	if m.Signal == SignalImmediate {

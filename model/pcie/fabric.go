@@ -472,6 +472,10 @@ func (f *Fabric) OneWay(from, to Unit, n int64) sim.Duration {
 	return f.cfg.Units[from].Egress.Mean() + f.idle(f.routes[from][to], b) + f.cfg.Units[to].Write.Mean()
 }
 
+// Return is the mean time from the arrival of a read's data at the unit until it
+// has them.
+func (f *Fabric) Return(u Unit) sim.Duration { return f.cfg.Units[u].Return.Mean() }
+
 // Tags returns the read requests that the unit may have outstanding.
 func (f *Fabric) Tags(u Unit) int { return f.cfg.Tags[u] }
 
