@@ -94,7 +94,7 @@ var modelFields = []Field{
 	{Key: "hardware.nic.inline_max", Kind: Bytes, Text: "largest payload inside a WQE", Used: "model/nic"},
 	{Key: "hardware.nic.blueflame", Kind: Bytes, Text: "largest WQE that the BlueFlame buffer takes", Used: "model/nic"},
 	{Key: "hardware.nic.wqe_fetch_max", Kind: Count, Min: "1", Text: "WQEBBs that one fetch brings", Used: "model/nic"},
-	{Key: "hardware.nic.read_ahead", Kind: Count, Min: "1", Text: "packets whose payload one message may be fetching", Used: "model/nic"},
+	{Key: "hardware.nic.read_ahead", Kind: Count, Min: "1", Text: "packets of payload that a NIC holds or has asked for at a time; a queue may always have one", Used: "model/nic"},
 	{Key: "hardware.nic.sq_depth", Kind: Count, Min: "1", Text: "WQEs that a send queue holds", Used: "model/nic"},
 	{Key: "hardware.nic.max_qp", Kind: Count, Min: "1", Text: "queue pairs that the NIC offers", Used: "model/nic"},
 	{Key: "hardware.nic.context.cache", Kind: Bytes, Default: "0B", Text: "connection state that the NIC holds; 0: all of it", Used: "model/nic"},

@@ -164,3 +164,16 @@ func TestGroup(t *testing.T) {
 		t.Errorf("a run waits for %d clients, want 3", r.Open())
 	}
 }
+
+// TestArrivals: threads that learn only that their descriptors were read measure
+// what lands, which is what the wire carries, however few iterations there are.
+func TestArrivals(t *testing.T) {
+	for _, path := range []string{"uccl-ep", "mscclpp", "nvshmem-ibrc"} {
+		for _, n := range []int{20, 100} {
+			p := run(t, path, fmt.Sprintf("{kind: stream, bytes: 256KiB, outstanding: 32, iterations: %d, warmup: 1, initiators: {ctas: 4}}", n))
+			if got := metric(t, p, stage.Goodput).Value; got < 24.5 || got > 25 {
+				t.Errorf("%s, %d iterations: %.2f GB/s on 200 Gb/s", path, n, got)
+			}
+		}
+	}
+}

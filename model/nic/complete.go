@@ -60,7 +60,6 @@ func (n *NIC) complete(id uint32, c sim.Cause) {
 }
 
 func (n *NIC) finish(id uint32, c sim.Cause) {
-	n.Answered++
 	m := &n.msgs[id]
 	if !m.wqe.Signaled {
 		n.release(id)

@@ -599,3 +599,43 @@ func TestBlueFlameBehindFetch(t *testing.T) {
 		}
 	}
 }
+
+// TestPayloadBuffer: what a queue with long messages reads ahead is bounded, so
+// that another queue's message comes through within the buffer's time on the wire,
+// and its own messages come one after the other at the wire's rate.
+func TestPayloadBuffer(t *testing.T) {
+	const long, count = int64(1 << 20), 16
+	cfg := nicConfig()
+	alone := func() sim.Duration {
+		r := build(t, cfg, false)
+		q, e := r.qp(t, 0, pcie.GPU)
+		q.Post(nic.WQE{Bytes: 8, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+		r.ring(0, q)
+		r.eng.Run()
+		return e.last()
+	}()
+	r := build(t, cfg, false)
+	q, _ := r.qp(t, 0, pcie.GPU)
+	land := &events{eng: r.eng}
+	for range count {
+		q.Post(nic.WQE{Bytes: long, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU, Land: land})
+	}
+	r.ring(0, q)
+	r.eng.RunUntil(sim.Time(100 * sim.Microsecond))
+	probe, e := r.qp(t, 0, pcie.GPU)
+	probe.Post(nic.WQE{Bytes: 8, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+	r.ring(0, probe)
+	r.eng.Run()
+	buffered := sim.NewPipe(gbps * 1e9).Transfer(int64(cfg.ReadAhead+1) * (cfg.MTU + header + reth))
+	if got := e.last() - 100*sim.Microsecond; got > alone+buffered {
+		t.Errorf("a message beside %d of %d B takes %v, alone %v: want at most %v more", count, long, got, alone, buffered)
+	}
+	packets := (long + cfg.MTU - 1) / cfg.MTU
+	each := sim.NewPipe(gbps * 1e9).Transfer(long + packets*header + reth)
+	for i := 1; i < len(land.at); i++ {
+		if got := land.at[i].Sub(land.at[i-1]); got < each-each/100 || got > each+each/100 {
+			t.Errorf("message %d lands %v after the one before, on the wire it takes %v", i, got, each)
+		}
+	}
+	r.idle(t)
+}

@@ -92,7 +92,7 @@ type pipe struct {
 	// non-posted one may not pass a posted one) and completions. A completion may
 	// not pass a posted request either, without relaxed ordering, and then stands
 	// in the requests' queue (PCIe Base Specification, table 2-41).
-	waiting [2][]uint32
+	waiting [2]sim.FIFO[uint32]
 	posted  int // of those waiting
 	// Nothing overtakes on a link, whatever latencies are drawn: when the head
 	// and tail of the last TLP went on, and when its target was done with it.
@@ -149,7 +149,7 @@ type Fabric struct {
 	watchers  []watcher
 	unwatched uint32
 	tags      [units]int
-	tagWait   [units][]uint32
+	tagWait   [units]sim.FIFO[uint32]
 	left      [units]sim.Time // when the unit's last request left it
 	sampled   sim.Time
 	// Watch is told of every change of a link's credits: the link, the class
@@ -209,8 +209,8 @@ func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg ui
 	f.phase(t)
 	t.tags = min(t.tlps, int32(f.cfg.Tags[a.From]))
 	need := int(t.tags)
-	if f.tags[a.From] < need || len(f.tagWait[a.From]) > 0 {
-		f.tagWait[a.From] = append(f.tagWait[a.From], id)
+	if f.tags[a.From] < need || f.tagWait[a.From].Len() > 0 {
+		f.tagWait[a.From].Push(id)
 		return
 	}
 	f.tags[a.From] -= need
@@ -277,11 +277,11 @@ func (f *Fabric) enter(id uint32) {
 	if q == 1 && p.posted > 0 {
 		q = 0
 	}
-	if len(p.waiting[q]) > 0 || !f.take(p, t) {
+	if p.waiting[q].Len() > 0 || !f.take(p, t) {
 		if t.class == posted {
 			p.posted++
 		}
-		p.waiting[q] = append(p.waiting[q], id)
+		p.waiting[q].Push(id)
 		return
 	}
 	f.cross(id, p, route)
@@ -328,13 +328,13 @@ func (f *Fabric) give(t *txn, route []hop, at int8) {
 	p.credits[t.class] += f.need(p, t)
 	f.watch(p, t)
 	for q := range p.waiting {
-		for len(p.waiting[q]) > 0 {
-			id := p.waiting[q][0]
+		for p.waiting[q].Len() > 0 {
+			id := *p.waiting[q].Front()
 			w := &f.txns[id]
 			if !f.take(p, w) {
 				break
 			}
-			p.waiting[q] = p.waiting[q][:copy(p.waiting[q], p.waiting[q][1:])]
+			p.waiting[q].Pop()
 			if w.class == posted {
 				p.posted--
 			}
@@ -442,14 +442,14 @@ func (f *Fabric) end(id uint32) {
 	}
 	f.txns[id] = txn{next: f.free}
 	f.free = id
-	for class == completion && len(f.tagWait[from]) > 0 {
-		w := f.tagWait[from][0]
+	for class == completion && f.tagWait[from].Len() > 0 {
+		w := *f.tagWait[from].Front()
 		need := int(f.txns[w].tags)
 		if f.tags[from] < need {
 			break
 		}
 		f.tags[from] -= need
-		f.tagWait[from] = f.tagWait[from][:copy(f.tagWait[from], f.tagWait[from][1:])]
+		f.tagWait[from].Pop()
 		f.leave(w)
 	}
 	done.Done(arg, cause)
