@@ -19,6 +19,7 @@ type buffer struct {
 // leaving is a packet whose last bit leaves the port at that time.
 type leaving struct {
 	at    sim.Time
+	qp    *QP
 	bytes int64
 }
 
@@ -81,7 +82,10 @@ func (q *QP) packet() int64 {
 func (n *NIC) fill() {
 	now := n.eng.Now()
 	for n.leaving.Len() > 0 && n.leaving.Front().at <= now {
-		n.room += n.leaving.Pop().bytes
+		l := n.leaving.Pop()
+		n.room += l.bytes
+		l.qp.buffered -= l.bytes
+		l.qp.read()
 	}
 	for n.waiting.Len() > 0 {
 		q := *n.waiting.Front()
@@ -111,9 +115,7 @@ func (r roomy) Handle(uint32) {
 
 // left has given a packet to the port, which it leaves in its turn.
 func (n *NIC) left(q *QP, bytes int64) {
-	n.leaving.Push(leaving{n.net.FreeAt(n.node), bytes})
-	q.buffered -= bytes
-	q.read()
+	n.leaving.Push(leaving{n.net.FreeAt(n.node), q, bytes})
 	n.fill()
 }
 

@@ -639,3 +639,32 @@ func TestPayloadBuffer(t *testing.T) {
 	}
 	r.idle(t)
 }
+
+// TestQueuesTakeTurns: beside more queues than the buffer holds packets, each with
+// a deep backlog of long messages, a message gets its share of the wire from the
+// start.
+func TestQueuesTakeTurns(t *testing.T) {
+	const others, size = 48, int64(64 << 10)
+	r := build(t, nicConfig(), false)
+	post := func(messages int) *events {
+		q, e := r.qp(t, 0, pcie.GPU)
+		for range messages {
+			q.Post(nic.WQE{Bytes: size, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+		}
+		r.ring(0, q)
+		return e
+	}
+	for range others {
+		post(32)
+	}
+	const begin = 100 * sim.Microsecond
+	r.eng.RunUntil(sim.Time(begin))
+	probe := post(1)
+	r.eng.Run()
+	packets := size / r.cfg.MTU
+	share := (others + 1) * sim.NewPipe(gbps*1e9).Transfer(size+packets*(header+reth))
+	if got := probe.last() - begin; got < share*9/10 || got > share*11/10 {
+		t.Errorf("%d B beside %d queues take %v, want their share, %v", size, others, got, share)
+	}
+	r.idle(t)
+}
