@@ -126,7 +126,7 @@ var modelFields = []Field{
 	{Key: "path.blueflame", Kind: Bool, Default: "true", Text: "a CPU pushes a single small WQE with the doorbell", Used: "model/path"},
 	{Key: "path.qps_per_peer", Kind: Count, Optional: true, Min: "1", Max: "65536", Text: "QPs to each peer that the threads share out; absent: one a thread with posting single, else 1", Used: "model/path"},
 	{Key: "path.queues_in", Kind: Enum, Enum: []string{"gpu", "host"}, Default: "gpu", Text: "where SQ, CQ and doorbell record of a GPU's queues live", Used: "model/path"},
-	{Key: "path.payload_in", Kind: Enum, Enum: []string{"gpu", "host", "register"}, Default: "gpu", Text: "where the payload lives at the source; register: an argument of the call, where it fits inline", Used: "model/path"},
+	{Key: "path.payload_in", Kind: Enum, Enum: []string{"gpu", "host", "register"}, Default: "gpu", Text: "where the payload lives at the source, at both ends of a CPU thread that initiates; register: an argument of the call, where it fits inline", Used: "model/path"},
 	{Key: "path.post", Kind: Enum, Enum: []string{"bare", "doca", "nvshmem", "deepep"}, Default: "bare", Text: "whose sequence of steps a GPU thread posts and waits by: the paper's bare path, DOCA GPUNetIO (NCCL GIN), NVSHMEM IBGDA or DeepEP", Used: "model/path"},
 	{Key: "path.call", Kind: Enum, Enum: []string{"internal", "public"}, Default: "internal", Text: "entry of the library: its own device routine, or the public one around it", Used: "model/path"},
 	{Key: "path.sharing", Kind: Enum, Enum: []string{"gpu", "cta", "thread"}, Default: "gpu", Text: "who may post to a queue, and so the scope of its atomics and fences (post doca)", Used: "model/path"},

@@ -384,7 +384,8 @@ func (t *poster) fill() {
 		visible = t.t.Add(t.sm.Draw(t.sm.Config().Build) + t.sm.Draw(t.sm.Config().StoreVisible))
 		p.env.find(p.node, stage.StaleDescriptor, stage.Possible, q.qp.ID(), "a fault let a doorbell leave before its WQE was stored")
 	}
-	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Local: p.cfg.Payload, Remote: p.cfg.Payload, Visible: visible, Cause: t.c}
+	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Visible: visible, Cause: t.c}
+	w.Local, w.Remote = m.ends(p.cfg.Payload)
 	if m.Get {
 		w.Opcode = nic.RDMARead
 	}

@@ -152,6 +152,15 @@ type Message struct {
 	Fresh bool
 }
 
+// ends returns the memories of a message of a GPU thread: the source lives where
+// the payload does, the destination in GPU memory, which the GPU polls.
+func (m Message) ends(payload pcie.Unit) (local, remote pcie.Unit) {
+	if m.Get {
+		return pcie.GPU, payload
+	}
+	return payload, pcie.GPU
+}
+
 // Signal is how a put tells its receiver, beyond the data itself.
 type Signal uint8
 

@@ -326,7 +326,8 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
 	land := d.land
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: pcie.GPU, Cause: c, Land: land}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Cause: c, Land: land}
+	e.Local, e.Remote = p.msg.ends(p.cfg.Payload)
 	if p.cfg.referenced(p.msg) && !d.plain {
 		e.Local, e.Inline = pcie.Host, false
 	}
