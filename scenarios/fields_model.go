@@ -84,6 +84,7 @@ var modelFields = []Field{
 	{Key: "hardware.nic.tx", Kind: Duration, Dist: true, Text: "WQE and payload there until the packet's first bit leaves", Used: "model/nic"},
 	{Key: "hardware.nic.rx", Kind: Duration, Dist: true, Text: "last bit of a packet until its delivery starts", Used: "model/nic"},
 	{Key: "hardware.nic.ack", Kind: Duration, Dist: true, Text: "ACK generation and processing, until the CQE leaves", Used: "model/nic"},
+	{Key: "hardware.nic.response", Kind: Duration, Dist: true, Default: "0ns", Text: "last response of a READ, its data on the way to memory, until the CQE leaves behind it", Used: "model/nic"},
 	{Key: "hardware.nic.atomic", Kind: Duration, Dist: true, Text: "modify step of a read-modify-write at the responder", Used: "model/nic"},
 	{Key: "hardware.nic.doorbell", Kind: Duration, Default: "0ns", Text: "doorbell unit's time per doorbell", Used: "model/nic"},
 	{Key: "hardware.nic.doorbells", Kind: Count, Min: "1", Text: "doorbells that wait in the NIC before PCIe holds their senders", Used: "model/nic"},

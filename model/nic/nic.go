@@ -22,6 +22,7 @@ type Config struct {
 	TxLatency   sim.Delay    // WQE and payload there until the packet's first bit leaves
 	RxLatency   sim.Delay    // last bit of a packet until it is ready to be delivered
 	AckLatency  sim.Delay    // ACK there until the CQE leaves
+	Response    sim.Delay    // last response of a READ there until the CQE leaves
 	Doorbell    sim.Duration // the doorbell unit's time per doorbell
 	DoorbellMax int          // doorbells that wait for it before PCIe holds their senders
 	TxMessage   sim.Duration // the message engine's time per message sent

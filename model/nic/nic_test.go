@@ -19,7 +19,7 @@ func fixed(n int64) sim.Delay { return sim.Fixed(sim.Duration(n) * ns) }
 
 func nicConfig() nic.Config {
 	return nic.Config{
-		MTU: 4096, Sched: fixed(90), TxLatency: fixed(250), RxLatency: fixed(308), AckLatency: fixed(404), Atomic: fixed(51),
+		MTU: 4096, Sched: fixed(90), TxLatency: fixed(250), RxLatency: fixed(308), AckLatency: fixed(404), Response: fixed(145), Atomic: fixed(51),
 		TxMessage: 4 * ns, RxMessage: 3 * ns, QPMessage: 33 * ns, CQEBytes: 64, FetchMax: 16, ReadAhead: 32, InlineMax: 92, BlueFlame: 256, MaxQP: 64, SQDepth: 128,
 	}
 }
@@ -147,7 +147,7 @@ func TestSize(t *testing.T) {
 func TestOneMessage(t *testing.T) {
 	cfg := nicConfig()
 	msg := func(d sim.Delay) sim.Duration { return d.Mean() }
-	sched, tx, rx, ack := msg(cfg.Sched), msg(cfg.TxLatency), msg(cfg.RxLatency), msg(cfg.AckLatency)
+	sched, tx, rx, ack, resp := msg(cfg.Sched), msg(cfg.TxLatency), msg(cfg.RxLatency), msg(cfg.AckLatency), msg(cfg.Response)
 	type parts struct{ ring, fetch, payload, land, cqe sim.Duration }
 	for _, tt := range []struct {
 		name   string
@@ -202,7 +202,7 @@ func TestOneMessage(t *testing.T) {
 			back := wire(header+reth) + rx + b.RoundTrip(pcie.NIC, pcie.Host, 1024) + tx + wire(1024+header+aeth) + rx
 			return parts{
 				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0, -1,
-				back + b.OneWay(pcie.NIC, pcie.GPU, 1024) + b.OneWay(pcie.NIC, pcie.GPU, 64),
+				back + resp + b.OneWay(pcie.NIC, pcie.GPU, 64),
 			}
 		}},
 		{"FetchAdd", pcie.GPU, false, nic.WQE{Opcode: nic.FetchAdd, Bytes: 8, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
