@@ -6,6 +6,7 @@ import (
 
 	"gdisim/scenarios"
 	"gdisim/stage"
+	"gdisim/testbed"
 )
 
 // TestSignalsAlike: a put with a signal and a round trip's message that a signal
@@ -57,6 +58,31 @@ func TestPayloadPlace(t *testing.T) {
 		there, _ := at(breakdown(t, &ps[1], stage.Get), stage.PCIeDeliver, 0)
 		if here != there {
 			t.Errorf("%s: a get is delivered in %v, of host memory in %v", stack, here, there)
+		}
+	}
+}
+
+// TestNarrowWindow: a CPU thread chains, and asks for CQEs, as its window has room
+// for, and the result says so; a window that one CQE ends has no rate, which it
+// says too.
+func TestNarrowWindow(t *testing.T) {
+	for _, tt := range []struct {
+		stack       string
+		outstanding int
+		rate        bool
+		notices     int
+	}{{"verbs-cpu", 1, true, 1}, {"verbs-cpu", 64, true, 1}, {"fabric-lib", 1, true, 1}, {"fabric-lib", 8, true, 0}, {"verbs-cpu", 512, false, 1}} {
+		s := scene{paths: []string{tt.stack}, workload: fmt.Sprintf("{kind: stream, bytes: 8B, iterations: 200, warmup: 100, outstanding: %d}", tt.outstanding)}
+		if !tt.rate {
+			s.workload = fmt.Sprintf("{kind: stream, bytes: 8B, iterations: 20, warmup: 10, outstanding: %d}", tt.outstanding)
+		}
+		res := run(t, s, testbed.Options{Workers: 1})
+		has := false
+		for _, m := range res.Points[0].Paths[0].Metrics {
+			has = has || m.Metric == stage.MessageRate && m.Value > 0
+		}
+		if has != tt.rate || len(res.Notices) != tt.notices {
+			t.Errorf("%s, %d outstanding: rate %v, notices %q", tt.stack, tt.outstanding, has, res.Notices)
 		}
 	}
 }

@@ -290,6 +290,7 @@ type Stream struct {
 	out    int // messages outstanding
 	begun  sim.FIFO[begun]
 	ended  bool
+	fresh  bool // endless, and without a completed message
 }
 
 // Group measures the streams that run together: from when all are warm until
@@ -308,6 +309,8 @@ type Group struct {
 	Every int
 	seq   int
 	lands bool // the window is one of arrivals
+	fresh int  // endless streams without a completed message,
+	late  int  // and how many there were when the window opened
 }
 
 // maxRecorded bounds the recorded operations of a group that does not end.
@@ -322,7 +325,11 @@ func NewGroup(r *Run, m stage.Metric, every int) *Group {
 func (g *Group) Rate() (messages int, window sim.Duration) { return g.count, g.end.Sub(g.begin) }
 
 // Open and Close set the window of a group whose streams never end.
-func (g *Group) Open() { g.begin, g.count, g.cold = g.run.Eng.Now(), 0, 0 }
+func (g *Group) Open() { g.begin, g.count, g.cold, g.late = g.run.Eng.Now(), 0, 0, g.fresh }
+
+// Late returns how many of the group's endless streams had not completed a message
+// when the window opened.
+func (g *Group) Late() int { return g.late }
 
 // Close ends the window.
 func (g *Group) Close() {
@@ -340,6 +347,8 @@ func NewStream(g *Group, iterations, warmup, window int) *Stream {
 	s := &Stream{run: g.run, group: g, window: window, left: iterations}
 	if iterations < 0 {
 		s.left = -1
+		s.fresh = true
+		g.fresh++
 		return s
 	}
 	s.warm = max(warmup, window)
@@ -443,6 +452,10 @@ func (s *Stream) Completed(c sim.Cause) {
 func (s *Stream) complete(c sim.Cause) {
 	g := s.group
 	b := s.begun.Pop()
+	if s.fresh {
+		s.fresh = false
+		g.fresh--
+	}
 	if s.left >= 0 && (s.warm > 0 || g.cold == 0) { // a warm stream beside one that never warms goes nowhere
 		s.run.Finished++
 	}
