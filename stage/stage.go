@@ -118,7 +118,7 @@ var entries = [Count]entry{
 	NICRx:           {"nic.rx", LaneNICRx, "receive processing, R_Key check, translation"},
 	PCIeDeliver:     {"pcie.deliver", LanePCIeDst, "DMA write into the destination memory until visible there"},
 	GPUObserve:      {"gpu.observe", LaneGPUDst, "the destination GPU polls until it sees the data or flag"},
-	NICAck:          {"nic.ack", LaneFabric, "ACK back to the source NIC, retransmission"},
+	NICAck:          {"nic.ack", LaneFabric, "ACK back to the source NIC and its processing, also of a READ's last response; retransmission"},
 	NICCQE:          {"nic.cqe", LaneNICTx, "CQE written to the completion queue at the source"},
 	GPUPoll:         {"gpu.poll", LaneSM, "the waiting GPU thread sees the CQE or flag; completion routine"},
 	CPUPoll:         {"cpu.poll", LaneCPUProxy, "the CPU sees the CQE; completion routine"},

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"gdisim/model/path"
@@ -20,13 +21,19 @@ func (r *runner) collect(p *plan, m *machine, run *workload.Run, group, backgrou
 	}
 	if group != nil {
 		n, w := group.Rate()
-		if w > 0 {
+		switch {
+		case w <= 0 && r.out.Err == "":
+			r.note(r.name + ": no rate: one CQE ended the warm-up and all that is measured (want more workload.iterations)")
+		case w > 0:
 			rate := float64(n) / w.Seconds()
 			value(stage.MessageRate, rate/1e6)
 			value(stage.Goodput, rate*float64(p.msg.Bytes)/1e9)
 		}
 	}
 	if background != nil {
+		if n := background.Late(); n > 0 {
+			r.note(fmt.Sprintf("%s: %d of %d background threads had not completed a message when measuring began (want more workload.warmup)", r.name, n, 2*p.bg.agents))
+		}
 		if n, w := background.Rate(); w > 0 {
 			value(stage.BackgroundRate, float64(n)/w.Seconds()/1e6)
 		}

@@ -221,7 +221,7 @@ func window(c *scenarios.Config) int64 {
 func nicConfig(c *scenarios.Config) nic.Config {
 	return nic.Config{
 		MTU: c.Bytes("hardware.nic.mtu"), Sched: c.Delay("hardware.nic.sched"), TxLatency: c.Delay("hardware.nic.tx"), RxLatency: c.Delay("hardware.nic.rx"),
-		AckLatency: c.Delay("hardware.nic.ack"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
+		AckLatency: c.Delay("hardware.nic.ack"), Response: c.Delay("hardware.nic.response"), Doorbell: c.Duration("hardware.nic.doorbell"), DoorbellMax: c.Count("hardware.nic.doorbells"), TxMessage: c.Duration("hardware.nic.tx_message"), RxMessage: c.Duration("hardware.nic.rx_message"),
 		QPMessage: c.Duration("hardware.nic.qp_message"), CQEBytes: c.Bytes("hardware.nic.cqe"), FetchMax: c.Count("hardware.nic.wqe_fetch_max"),
 		ReadAhead: c.Count("hardware.nic.read_ahead"), Atomic: c.Delay("hardware.nic.atomic"), InlineMax: c.Bytes("hardware.nic.inline_max"),
 		Relaxed: relaxed(c), RelaxedFlag: relaxedFlag(c), OnDemand: c.Enum("workload.registration") == "on-demand", PageFault: c.Delay("hardware.nic.page_fault"), Window: window(c),

@@ -32,25 +32,19 @@ func (r *runner) reachable(p *plan, payload pcie.Unit) error {
 	return nil
 }
 
-// lands returns the memory that the path's payloads go to at the peer.
+// lands returns the memory that the path's payloads go to.
 func (p *plan) lands() pcie.Unit {
-	switch {
-	case p.cpu:
+	if p.cpu {
 		return p.verbs.Payload
-	case p.proxy:
-		return pcie.GPU
 	}
-	return p.doorbell.Payload
+	return pcie.GPU
 }
 
 // place says where messages land. The word that a receiver polls is theirs unless
 // a signal tells of them.
 func (r *runner) place(p *plan) {
 	p.msg.Lands, p.msg.Word = p.lands(), p.lands()
-	if p.notify == path.SignalImmediate {
-		if !p.cpu { // a CPU thread stores the count through BAR1
-			p.msg.Word = pcie.GPU
-		}
+	if p.notify == path.SignalImmediate { // which comes as a CQE; a CPU thread stores its count for a GPU's through BAR1
 		return
 	}
 	switch r.cfg.Enum("path.notify_in") {

@@ -289,7 +289,6 @@ func TestCannot(t *testing.T) {
 		{"gpu.gpudirect: false", "fabric-lib", "{kind: put, bytes: 8B}", "no GPUDirect RDMA"},
 		{"", "{stack: mini-proxy, set: {proxy.gather: true}}", "{kind: put, bytes: 8B}", "proxy.gather:"},
 		{"", "{stack: mscclpp, set: {proxy.chain: 4}}", "{kind: put, bytes: 8B}", "proxy.chain: 4 with signals posted apart"},
-		{"", "verbs-cpu", "{kind: stream, bytes: 8B, outstanding: 50}", "workload.outstanding: 50 with a CQE every 100"},
 		{"", "host-staged", "{kind: get, bytes: 8B}", "get over a staged path"},
 	} {
 		s := scene{hardware: c.hardware, paths: []string{c.path}, workload: c.workload}

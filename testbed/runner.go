@@ -574,9 +574,18 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	switch {
 	case p.kind == "stream":
 		group = workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
+		iterations := p.iterations
+		var arrivals *workload.Arrivals
+		if p.proxy && p.prox.Pop { // threads see their descriptors read, and no more
+			arrivals = workload.NewArrivals(group, p.fg.agents, iterations, max(p.warmup, p.window))
+			iterations = -1
+		}
 		for i := range p.fg.agents {
-			c := workload.NewStream(group, p.iterations, p.warmup, p.window)
+			c := workload.NewStream(group, iterations, p.warmup, p.window)
 			t := fwd.thread(sm(0, smOf(p, p.fg, i, base)), p.fg.warp(i, m.gpus[0]), p.foregroundQueue(i), c)
+			if arrivals != nil {
+				t.SendTo(arrivals)
+			}
 			m.waiters = append(m.waiters, waiter{fmt.Sprintf("initiator %d", i), t})
 			starts = append(starts, func() { c.Start(t) })
 		}
@@ -651,9 +660,6 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 	}
 	if sink != nil {
 		feedTrace(sink, rec)
-	}
-	if group != nil && p.proxy && p.prox.Pop { // threads see their descriptors read
-		group.Count(last.answered - first.answered)
 	}
 	r.collect(p, m, run, group, background, rec, find, fwd, last.since(&first), len(used))
 	return nil

@@ -11,7 +11,6 @@ import (
 type usage struct {
 	at         sim.Time
 	messages   uint64
-	answered   int // WQEs
 	busy       sim.Duration
 	workers    int          // CPU threads, each of which keeps a core while it does not sleep
 	asleep     sim.Duration // of all of them
@@ -22,7 +21,7 @@ type usage struct {
 }
 
 func (m *machine) usage(run *workload.Run, fwd side) usage {
-	u := usage{at: m.env.Eng.Now(), messages: run.Messages, answered: m.nics[0].Answered, doorbells: m.nics[0].Doorbells, wqeFetches: m.nics[0].WQEFetches}
+	u := usage{at: m.env.Eng.Now(), messages: run.Messages, doorbells: m.nics[0].Doorbells, wqeFetches: m.nics[0].WQEFetches}
 	if fwd != nil { // a step has no path
 		u.busy = fwd.busy()
 		if x, ok := fwd.(interface{ Asleep() sim.Duration }); ok {

@@ -314,6 +314,7 @@ type Stream struct {
 	out    int // messages outstanding
 	begun  sim.FIFO[begun]
 	ended  bool
+	fresh  bool // endless, and without a completed message
 }
 
 // Group measures the streams that run together: from when all are warm until
@@ -331,6 +332,9 @@ type Group struct {
 	// streams; 1 records all.
 	Every int
 	seq   int
+	lands bool // the window is one of arrivals
+	fresh int  // endless streams without a completed message,
+	late  int  // and how many there were when the window opened
 }
 
 // maxRecorded bounds the recorded operations of a group that does not end.
@@ -344,12 +348,12 @@ func NewGroup(r *Run, m stage.Metric, every int) *Group {
 // Rate returns the messages completed in the measured window and its length.
 func (g *Group) Rate() (messages int, window sim.Duration) { return g.count, g.end.Sub(g.begin) }
 
-// Count replaces the messages of the window, where the threads learn of less than
-// their completion.
-func (g *Group) Count(messages int) { g.count = messages }
-
 // Open and Close set the window of a group whose streams never end.
-func (g *Group) Open() { g.begin, g.count, g.cold = g.run.Eng.Now(), 0, 0 }
+func (g *Group) Open() { g.begin, g.count, g.cold, g.late = g.run.Eng.Now(), 0, 0, g.fresh }
+
+// Late returns how many of the group's endless streams had not completed a message
+// when the window opened.
+func (g *Group) Late() int { return g.late }
 
 // Close ends the window.
 func (g *Group) Close() {
@@ -367,12 +371,57 @@ func NewStream(g *Group, iterations, warmup, window int) *Stream {
 	s := &Stream{run: g.run, group: g, window: window, left: iterations}
 	if iterations < 0 {
 		s.left = -1
+		s.fresh = true
+		g.fresh++
 		return s
 	}
 	s.warm = max(warmup, window)
 	g.run.open++
 	g.cold++
 	return s
+}
+
+// Arrivals makes the group's window one of messages that land at the peer, for
+// threads that learn less than the completion of theirs: it opens with the last of
+// the warm-up's and closes with the last of so many measured. The streams, of that
+// number, go on meanwhile (negative iterations).
+type Arrivals struct {
+	group         *Group
+	warm, measure int
+	streams       int
+}
+
+// NewArrivals returns the sink for the messages of the group's streams.
+func NewArrivals(g *Group, streams, iterations, warmup int) *Arrivals {
+	g.lands, g.cold = true, 1
+	g.run.open += streams
+	return &Arrivals{g, max(1, streams*warmup), streams * iterations, streams}
+}
+
+// Landing returns the sink itself: messages are sent to it.
+func (a *Arrivals) Landing() sim.Sink { return a }
+
+// Done is a message that has landed.
+func (a *Arrivals) Done(uint32, sim.Cause) {
+	g := a.group
+	g.run.Finished++
+	g.run.Messages++
+	if g.cold > 0 {
+		if a.warm--; a.warm == 0 {
+			g.Open()
+			g.run.measure()
+		}
+		return
+	}
+	if g.over {
+		return
+	}
+	if g.count++; g.count == a.measure {
+		g.Close()
+		for range a.streams {
+			g.run.finish()
+		}
+	}
 }
 
 type begun struct {
@@ -427,12 +476,18 @@ func (s *Stream) Completed(c sim.Cause) {
 func (s *Stream) complete(c sim.Cause) {
 	g := s.group
 	b := s.begun.Pop()
+	if s.fresh {
+		s.fresh = false
+		g.fresh--
+	}
 	if s.left >= 0 && (s.warm > 0 || g.cold == 0) { // a warm stream beside one that never warms goes nowhere
 		s.run.Finished++
 	}
 	n := s.me.Batch()
 	s.out -= n
-	s.run.Messages += uint64(n)
+	if !g.lands {
+		s.run.Messages += uint64(n)
+	}
 	if s.warm > 0 {
 		if s.warm -= n; s.warm > 0 {
 			return
@@ -446,7 +501,9 @@ func (s *Stream) complete(c sim.Cause) {
 	if g.over || g.cold > 0 {
 		return
 	}
-	g.count += n
+	if !g.lands {
+		g.count += n
+	}
 	if g.Metric != stage.NoMetric {
 		s.run.sample(g.Metric, b.at, c)
 	}

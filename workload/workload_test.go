@@ -3,6 +3,7 @@ package workload_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"gdisim/result"
@@ -162,5 +163,44 @@ func TestGroup(t *testing.T) {
 	workload.NewPingPong(r, 1, 0)
 	if r.Open() != 3 {
 		t.Errorf("a run waits for %d clients, want 3", r.Open())
+	}
+}
+
+// TestArrivals: threads that learn only that their descriptors were read measure
+// what lands, which is what the wire carries, however few iterations there are.
+func TestArrivals(t *testing.T) {
+	for _, path := range []string{"uccl-ep", "mscclpp", "nvshmem-ibrc"} {
+		for _, n := range []int{20, 100} {
+			p := run(t, path, fmt.Sprintf("{kind: stream, bytes: 256KiB, outstanding: 32, iterations: %d, warmup: 1, initiators: {ctas: 4}}", n))
+			if got := metric(t, p, stage.Goodput).Value; got < 24.5 || got > 25 {
+				t.Errorf("%s, %d iterations: %.2f GB/s on 200 Gb/s", path, n, got)
+			}
+		}
+	}
+}
+
+// TestLateBackground: a measurement that begins before every background thread has
+// completed a message says so.
+func TestLateBackground(t *testing.T) {
+	for _, tt := range []struct {
+		warmup int
+		late   bool
+	}{{1, true}, {40, false}} {
+		text := fmt.Sprintf("gdisim: v1\nname: test\nhardware: h200-cx7-ib200\npaths: [{name: x, stack: mini-gda, set: {posting: lock}}]\nworkload: {kind: ping-pong, bytes: 8B, iterations: 5, warmup: %d, background: {kind: stream, outstanding: 1, queue: reserved, initiators: {ctas: 64}}}\n", tt.warmup)
+		s, err := scenarios.Parse("test.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := testbed.Run(context.Background(), s, testbed.Options{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := false
+		for _, n := range res.Notices {
+			late = late || strings.Contains(n, "background threads had not completed a message")
+		}
+		if late != tt.late {
+			t.Errorf("warm-up %d: notices %q", tt.warmup, res.Notices)
+		}
 	}
 }

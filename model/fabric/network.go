@@ -181,6 +181,9 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 	return true
 }
 
+// FreeAt returns when the last packet given to the port of a node has left it.
+func (w *Network) FreeAt(node int) sim.Time { return w.ports[node].FreeAt() }
+
 // end schedules the delivery, behind the node's last packet.
 func (w *Network) end(f *flight, id uint32) {
 	f.tail = max(f.tail, w.tails[f.to])

@@ -10,10 +10,12 @@ import (
 type ackArrived struct{ *NIC }
 
 // Done has the ACK at the source NIC.
-func (a ackArrived) Done(id uint32, c sim.Cause) {
-	n := a.NIC
+func (a ackArrived) Done(id uint32, c sim.Cause) { a.answered(id, a.cfg.AckLatency, c) }
+
+// answered has a message's answer, whose CQE leaves after the delay.
+func (n *NIC) answered(id uint32, d sim.Delay, c sim.Cause) {
 	now := n.eng.Now()
-	end := max(now.Add(n.cfg.AckLatency.Draw(n.rng)), n.lastAck)
+	end := max(now.Add(d.Draw(n.rng)), n.lastAck)
 	n.lastAck = end
 	n.msgs[id].wqe.Cause = n.rec.Span(c, n.kind.ack, now, end, 0)
 	n.eng.At(end, n.hAck, id)
@@ -60,7 +62,6 @@ func (n *NIC) complete(id uint32, c sim.Cause) {
 }
 
 func (n *NIC) finish(id uint32, c sim.Cause) {
-	n.Answered++
 	m := &n.msgs[id]
 	if !m.wqe.Signaled {
 		n.release(id)

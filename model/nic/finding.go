@@ -47,6 +47,7 @@ func (q *QP) fail(why string, index uint32) {
 	}
 	n.Failures++
 	q.failed, q.since, q.failedAt = why, n.eng.Now(), index
+	q.abandon()
 	if q.rel != nil {
 		q.rel.stop(n.eng)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	TxLatency   sim.Delay    // WQE and payload there until the packet's first bit leaves
 	RxLatency   sim.Delay    // last bit of a packet until it is ready to be delivered
 	AckLatency  sim.Delay    // ACK there until the CQE leaves
+	Response    sim.Delay    // last response of a READ there until the CQE leaves
 	Doorbell    sim.Duration // the doorbell unit's time per doorbell
 	DoorbellMax int          // doorbells that wait for it before PCIe holds their senders
 	TxMessage   sim.Duration // the message engine's time per message sent
@@ -29,7 +30,7 @@ type Config struct {
 	QPMessage   sim.Duration // one queue's unit per message: a queue is served by one
 	CQEBytes    int64
 	FetchMax    int // WQEBBs per WQE fetch
-	ReadAhead   int // packets whose payload one message may be fetching
+	ReadAhead   int // packets of payload between the requests for it and the port
 	Atomic      sim.Delay
 	InlineMax   int64 // largest payload inside a WQE
 	BlueFlame   int64 // largest WQE that fits the BlueFlame buffer, bytes
@@ -99,7 +100,6 @@ type message struct {
 	index   uint32 // producer index behind this WQE
 	fetched int64  // payload bytes at the NIC
 	asked   int64  // payload bytes asked for
-	reading int
 	sent    int64
 	landed  int64
 	placed  int64 // payload bytes on their way to memory
@@ -118,6 +118,7 @@ type packet struct {
 	cause  sim.Cause
 	first  bool
 	last   bool
+	read   bool // its payload is in the buffer
 	parts  int8 // writes that must land yet, beside this one
 	next   uint32
 	behind uint32 // a flag: packets of data placed before it
@@ -148,14 +149,14 @@ type NIC struct {
 	peers                   []*peer
 
 	hSched, hPush, hPump, hTx, hAck, hBell, hRequester sim.HandlerID
-	hTimeout, hReady                                   sim.HandlerID
+	hTimeout, hReady, hRoom                            sim.HandlerID
 
+	buffer
 	inbound    int64    // payload between the wire and memory
 	full       []uint64 // packets that the receive buffer has no room for, as atomics
 	atomics    []uint64 // waiting requests: peer<<32 | packet
 	atomicBusy bool
 
-	Answered   int // WQEs that have completed
 	Doorbells  int
 	WQEFetches int
 	// Retransmits counts packets that were sent again.
@@ -200,6 +201,8 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	n.hRequester = eng.Register(requesterThere{n})
 	n.hTimeout = eng.Register(timeout{n})
 	n.hReady = eng.Register(receiverReady{n})
+	n.hRoom = eng.Register(roomy{n})
+	n.room = int64(cfg.ReadAhead) * cfg.MTU
 	k := func(s stage.Stage, l stage.Lane) sim.Kind {
 		return sim.Kind{Stage: uint8(s), Lane: uint8(l), Node: uint8(node)}
 	}
@@ -238,6 +241,9 @@ type QP struct {
 	taken     sim.Time // when the message engine takes the queue's last message
 	first     uint32   // messages in order of transmission
 	last      uint32
+	wants     uint32 // the first whose payload is not all asked for
+	buffered  int64  // payload between the requests for it and the port
+	lined     bool   // it waits for room in the buffer
 	// A queue completes in order: what an atomic or a READ answers later than
 	// messages behind it holds them back.
 	slow []uint32 // producer indices of atomics and READs without an answer

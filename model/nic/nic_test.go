@@ -19,7 +19,7 @@ func fixed(n int64) sim.Delay { return sim.Fixed(sim.Duration(n) * ns) }
 
 func nicConfig() nic.Config {
 	return nic.Config{
-		MTU: 4096, Sched: fixed(90), TxLatency: fixed(250), RxLatency: fixed(308), AckLatency: fixed(404), Atomic: fixed(51),
+		MTU: 4096, Sched: fixed(90), TxLatency: fixed(250), RxLatency: fixed(308), AckLatency: fixed(404), Response: fixed(145), Atomic: fixed(51),
 		TxMessage: 4 * ns, RxMessage: 3 * ns, QPMessage: 33 * ns, CQEBytes: 64, FetchMax: 16, ReadAhead: 32, InlineMax: 92, BlueFlame: 256, MaxQP: 64, SQDepth: 128,
 	}
 }
@@ -147,7 +147,7 @@ func TestSize(t *testing.T) {
 func TestOneMessage(t *testing.T) {
 	cfg := nicConfig()
 	msg := func(d sim.Delay) sim.Duration { return d.Mean() }
-	sched, tx, rx, ack := msg(cfg.Sched), msg(cfg.TxLatency), msg(cfg.RxLatency), msg(cfg.AckLatency)
+	sched, tx, rx, ack, resp := msg(cfg.Sched), msg(cfg.TxLatency), msg(cfg.RxLatency), msg(cfg.AckLatency), msg(cfg.Response)
 	type parts struct{ ring, fetch, payload, land, cqe sim.Duration }
 	for _, tt := range []struct {
 		name   string
@@ -202,7 +202,7 @@ func TestOneMessage(t *testing.T) {
 			back := wire(header+reth) + rx + b.RoundTrip(pcie.NIC, pcie.Host, 1024) + tx + wire(1024+header+aeth) + rx
 			return parts{
 				b.OneWay(pcie.GPU, pcie.NIC, 8), b.RoundTrip(pcie.NIC, pcie.GPU, 64), 0, -1,
-				back + b.OneWay(pcie.NIC, pcie.GPU, 1024) + b.OneWay(pcie.NIC, pcie.GPU, 64),
+				back + resp + b.OneWay(pcie.NIC, pcie.GPU, 64),
 			}
 		}},
 		{"FetchAdd", pcie.GPU, false, nic.WQE{Opcode: nic.FetchAdd, Bytes: 8, Local: pcie.GPU, Remote: pcie.GPU}, func(b *pcie.Fabric) parts {
@@ -598,4 +598,73 @@ func TestBlueFlameBehindFetch(t *testing.T) {
 			t.Errorf("pushed %v after the fetch began: %d landed, %d fetches, want 4 and %d", tt.pause, len(land.args), r.nics[0].WQEFetches, tt.fetches)
 		}
 	}
+}
+
+// TestPayloadBuffer: what a queue with long messages reads ahead is bounded, so
+// that another queue's message comes through within the buffer's time on the wire,
+// and its own messages come one after the other at the wire's rate.
+func TestPayloadBuffer(t *testing.T) {
+	const long, count = int64(1 << 20), 16
+	cfg := nicConfig()
+	alone := func() sim.Duration {
+		r := build(t, cfg, false)
+		q, e := r.qp(t, 0, pcie.GPU)
+		q.Post(nic.WQE{Bytes: 8, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+		r.ring(0, q)
+		r.eng.Run()
+		return e.last()
+	}()
+	r := build(t, cfg, false)
+	q, _ := r.qp(t, 0, pcie.GPU)
+	land := &events{eng: r.eng}
+	for range count {
+		q.Post(nic.WQE{Bytes: long, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU, Land: land})
+	}
+	r.ring(0, q)
+	r.eng.RunUntil(sim.Time(100 * sim.Microsecond))
+	probe, e := r.qp(t, 0, pcie.GPU)
+	probe.Post(nic.WQE{Bytes: 8, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+	r.ring(0, probe)
+	r.eng.Run()
+	buffered := sim.NewPipe(gbps * 1e9).Transfer(int64(cfg.ReadAhead+1) * (cfg.MTU + header + reth))
+	if got := e.last() - 100*sim.Microsecond; got > alone+buffered {
+		t.Errorf("a message beside %d of %d B takes %v, alone %v: want at most %v more", count, long, got, alone, buffered)
+	}
+	packets := (long + cfg.MTU - 1) / cfg.MTU
+	each := sim.NewPipe(gbps * 1e9).Transfer(long + packets*header + reth)
+	for i := 1; i < len(land.at); i++ {
+		if got := land.at[i].Sub(land.at[i-1]); got < each-each/100 || got > each+each/100 {
+			t.Errorf("message %d lands %v after the one before, on the wire it takes %v", i, got, each)
+		}
+	}
+	r.idle(t)
+}
+
+// TestQueuesTakeTurns: beside more queues than the buffer holds packets, each with
+// a deep backlog of long messages, a message gets its share of the wire from the
+// start.
+func TestQueuesTakeTurns(t *testing.T) {
+	const others, size = 48, int64(64 << 10)
+	r := build(t, nicConfig(), false)
+	post := func(messages int) *events {
+		q, e := r.qp(t, 0, pcie.GPU)
+		for range messages {
+			q.Post(nic.WQE{Bytes: size, Signaled: true, Local: pcie.GPU, Remote: pcie.GPU})
+		}
+		r.ring(0, q)
+		return e
+	}
+	for range others {
+		post(32)
+	}
+	const begin = 100 * sim.Microsecond
+	r.eng.RunUntil(sim.Time(begin))
+	probe := post(1)
+	r.eng.Run()
+	packets := size / r.cfg.MTU
+	share := (others + 1) * sim.NewPipe(gbps*1e9).Transfer(size+packets*(header+reth))
+	if got := probe.last() - begin; got < share*9/10 || got > share*11/10 {
+		t.Errorf("%d B beside %d queues take %v, want their share, %v", size, others, got, share)
+	}
+	r.idle(t)
 }

@@ -53,18 +53,30 @@ func (r responseReceived) Handle(pk uint32) {
 	}
 	m := &n.msgs[p.msg]
 	n.place(m, m.wqe.Local, p, readLanded{n}, pk)
+	p = &n.pkts[pk]
+	if !n.cfg.OnDemand {
+		n.answer(*p, p.cause)
+	}
+}
+
+// answer counts a READ response; the last one completes the READ. Its CQE leaves
+// behind the data, which posted writes keep in front of it: on the way to one
+// memory it passes none, and the NIC waits for neither.
+func (n *NIC) answer(p packet, c sim.Cause) {
+	if q := n.qps[p.qp]; q.rel != nil {
+		q.responded(&p, c)
+	} else if p.last {
+		n.answered(p.msg, n.cfg.Response, c)
+	}
 }
 
 type readLanded struct{ *NIC }
 
-// Done has a READ response in memory; the last one completes the READ.
+// Done has a READ response in memory.
 func (r readLanded) Done(pk uint32, c sim.Cause) {
-	n := r.NIC
-	p := n.pkts[pk]
-	n.freePkt(pk)
-	if q := n.qps[p.qp]; q.rel != nil {
-		q.responded(&p, c)
-	} else if p.last {
-		n.complete(p.msg, c)
+	p := r.pkts[pk]
+	r.freePkt(pk)
+	if r.cfg.OnDemand { // its page may have been missing
+		r.answer(p, c)
 	}
 }

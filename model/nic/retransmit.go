@@ -168,12 +168,7 @@ func (q *QP) responded(p *packet, c sim.Cause) {
 	s.done = true
 	id, n := s.msg, q.nic
 	q.acked(p.psn-1, c) // a response answers for what came before it
-	if n.lastAck > n.eng.Now() {
-		n.msgs[id].wqe.Cause = c
-		n.eng.At(n.lastAck, n.hAck, id)
-		return
-	}
-	n.complete(id, c)
+	n.answered(id, n.cfg.Response, c)
 }
 
 type nak struct{ *QP }

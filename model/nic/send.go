@@ -109,39 +109,17 @@ func (q *QP) enqueue(i uint32) {
 		n.msgs[q.last].next = id
 	}
 	q.last = id
+	if q.wants == 0 {
+		q.wants = id
+	}
 }
 
 // start begins the payload reads of new messages and transmits what it can.
 func (q *QP) start() {
-	n := q.nic
-	for id := q.first; id != 0; id = n.msgs[id].next {
-		if m := &n.msgs[id]; !m.started {
-			m.started = true
-			if m.wqe.badLocal {
-				n.find(n.eng.Now(), q, m.index-1, stage.UnregisteredMemory, "no registration covers the local address")
-				q.fail("local protection error", m.index-1)
-				return
-			}
-			if m.wqe.Inline || m.wqe.Opcode != RDMAWrite {
-				m.fetched, m.asked = m.wqe.Bytes, m.wqe.Bytes
-				continue
-			}
-			q.ask(id)
-		}
-	}
+	q.want()
+	q.read()
+	q.nic.fill()
 	q.transmit()
-}
-
-// ask requests the message's next packets' payload.
-func (q *QP) ask(id uint32) {
-	n := q.nic
-	for m := &n.msgs[id]; m.reading < n.cfg.ReadAhead && m.asked < m.wqe.Bytes; m = &n.msgs[id] {
-		b := min(n.cfg.MTU, m.wqe.Bytes-m.asked)
-		at := m.wqe.addr + uint64(m.asked)
-		m.asked += b
-		m.reading++
-		n.reach(pcie.Access{From: pcie.NIC, To: m.wqe.Local, Bytes: b, Addr: at}, m.wqe.Cause, n.kind.payload, payloadFetched{n}, id)
-	}
 }
 
 type payloadFetched struct{ *NIC }
@@ -153,10 +131,8 @@ func (p payloadFetched) Done(id uint32, c sim.Cause) {
 	if m.qp.failed != "" {
 		return
 	}
-	m.reading--
 	m.fetched += min(n.cfg.MTU, m.wqe.Bytes-m.fetched)
 	m.wqe.Cause = n.rec.Later(m.wqe.Cause, c)
-	m.qp.ask(id)
 	m.qp.transmit()
 }
 
@@ -200,7 +176,7 @@ func (q *QP) transmit() {
 		m.sent += b
 		last := m.sent == m.wqe.Bytes
 		pk := n.allocPkt()
-		n.pkts[pk] = packet{msg: id, qp: uint32(q.id), op: m.wqe.Opcode, bytes: b, first: first, last: last}
+		n.pkts[pk] = packet{msg: id, qp: uint32(q.id), op: m.wqe.Opcode, bytes: b, first: first, last: last, read: m.wqe.reads()}
 		if q.rel != nil {
 			q.track(pk)
 		}
@@ -251,6 +227,9 @@ func (t transmit) Handle(pk uint32) {
 	}
 	if n.qps[p.qp].vector > 0 {
 		bytes += deth
+	}
+	if p.read {
+		defer n.left(n.qps[p.qp], p.bytes)
 	}
 	dst := n.peers[n.qps[p.qp].peer].remote
 	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {

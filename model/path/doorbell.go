@@ -220,7 +220,7 @@ func (t *poster) Post(c sim.Cause) {
 
 // Background lets the thread post plain puts, whatever the path's messages are.
 func (t *poster) Background() {
-	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes, Lands: t.path.cfg.Payload}, t.path.load, true
+	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes}, t.path.load, true
 }
 
 func (t *poster) shared(s *Step) bool {
@@ -400,7 +400,8 @@ func (t *poster) fill() {
 		visible = t.t.Add(t.sm.Draw(t.sm.Config().Build) + t.sm.Draw(t.sm.Config().StoreVisible))
 		p.env.find(p.node, stage.StaleDescriptor, stage.Possible, q.qp.ID(), "a fault let a doorbell leave before its WQE was stored")
 	}
-	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Local: p.cfg.Payload, Remote: m.Lands, Visible: visible, Cause: t.c}
+	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Visible: visible, Cause: t.c}
+	w.Local, w.Remote = m.ends(p.cfg.Payload)
 	if m.Get {
 		w.Opcode = nic.RDMARead
 	}

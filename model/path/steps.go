@@ -151,9 +151,8 @@ type Message struct {
 	Bytes  int64
 	Get    bool
 	Signal Signal
-	// Lands is the memory at the peer that it is written to or, a get, read from; Word
-	// that of the word which its receiver polls, of the data or of the signal. Both
-	// are GPU or Host.
+	// Lands is the memory that it is written to; Word that of the word which its
+	// receiver polls, of the data or of the signal. Both are GPU or Host.
 	Lands, Word pcie.Unit
 	// Fresh: the payload is a new word each time, as where the receiver polls it: a
 	// thread whose NIC reads it from memory stores it there first.
@@ -189,6 +188,15 @@ func (m Message) flag(w nic.WQE) nic.WQE {
 	case SignalNone, SignalWrite:
 	}
 	return w
+}
+
+// ends returns the memories that the initiator's NIC and the peer's reach for a
+// message whose source lies in that of payload.
+func (m Message) ends(payload pcie.Unit) (local, remote pcie.Unit) {
+	if m.Get {
+		return m.Lands, payload
+	}
+	return payload, m.Lands
 }
 
 // Signal is how a put tells its receiver, beyond the data itself.

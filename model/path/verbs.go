@@ -276,7 +276,8 @@ func (t *verbsThread) enqueue(at sim.Time) {
 	p := t.path
 	x := &p.cfg
 	n := t.wqes()
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Local: x.Payload, Remote: p.msg.Lands, Cause: t.c}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: x.inlined(p.msg, p.env.InlineLimit), Cause: t.c}
+	e.Local, e.Remote = p.msg.ends(x.Payload)
 	if p.msg.Get {
 		e.Opcode = nic.RDMARead
 	}

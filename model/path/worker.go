@@ -336,7 +336,8 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
 	land := d.land
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Local: p.cfg.Payload, Remote: p.msg.Lands, Cause: c, Land: land}
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Cause: c, Land: land}
+	e.Local, e.Remote = p.msg.ends(p.cfg.Payload)
 	if d.plain { // nobody polls it
 		e.Remote = pcie.GPU
 	}
