@@ -98,6 +98,7 @@ var modelFields = []Field{
 	{Key: "hardware.nic.sq_depth", Kind: Count, Min: "1", Text: "WQEs that a send queue holds", Used: "model/nic"},
 	{Key: "hardware.nic.max_qp", Kind: Count, Min: "1", Text: "queue pairs that the NIC offers", Used: "model/nic"},
 	{Key: "hardware.nic.context.cache", Kind: Bytes, Default: "0B", Text: "connection state that the NIC holds; 0: all of it", Used: "model/nic"},
+	{Key: "hardware.nic.context.line", Kind: Bytes, Min: "1B", Text: "what the NIC's cache of connection state replaces at a time", Used: "model/nic"},
 	{Key: "hardware.nic.context.requester", Kind: Bytes, Text: "state of a connection that sends: context and the WQEs of a visit", Used: "model/nic"},
 	{Key: "hardware.nic.context.responder", Kind: Bytes, Text: "state of a connection that receives", Used: "model/nic"},
 	{Key: "hardware.nic.context.fetch", Kind: Bytes, Min: "1B", Text: "bytes that a miss reads from host memory", Used: "model/nic"},

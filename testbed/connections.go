@@ -47,11 +47,13 @@ func (r *runner) planTours(p *plan) error {
 	return nil
 }
 
-// links are the pairs of nodes that the direction makes senders of.
+// links are the pairs of nodes that the direction makes senders of: each goes
+// round its peers from the node behind its own.
 func (t *tours) links(nodes int) (out [][2]int) {
 	for from := range nodes {
-		for to := range nodes {
-			if from != to && (t.direction == "both" || t.direction == "send" && from == 0 || t.direction == "receive" && to == 0) {
+		for i := 1; i < nodes; i++ {
+			to := (from + i) % nodes
+			if t.direction == "both" || t.direction == "send" && from == 0 || t.direction == "receive" && to == 0 {
 				out = append(out, [2]int{from, to})
 			}
 		}
@@ -59,8 +61,9 @@ func (t *tours) links(nodes int) (out [][2]int) {
 	return out
 }
 
-// tourPass simulates streams over many connections. The rate is node 0's: what
-// it sends or, with direction receive, what it is sent.
+// tourPass simulates streams over many connections. The rate is that of a NIC:
+// what it sends or, with direction receive, what it is sent; with direction both
+// the mean of all, which need not be alike at every moment.
 func (r *runner) tourPass(p *plan) error {
 	var rec *sim.Recorder
 	if r.breakdown {
@@ -80,7 +83,6 @@ func (r *runner) tourPass(p *plan) error {
 	nodes := len(m.nics)
 	links := t.links(nodes)
 	group := workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
-	others := workload.NewGroup(run, stage.NoMetric, 1)
 	ctas := (p.fg.agents + p.fg.perCTA - 1) / p.fg.perCTA
 	var fwd side
 	type tour struct {
@@ -103,11 +105,7 @@ func (r *runner) tourPass(p *plan) error {
 		}
 		if all[from] == nil {
 			for range p.fg.agents {
-				g, n := others, -1
-				if from == 0 || t.direction == "receive" {
-					g, n = group, p.iterations
-				}
-				x := workload.NewStream(g, n, p.warmup, p.window)
+				x := workload.NewStream(group, p.iterations, p.warmup, p.window)
 				all[from] = append(all[from], tour{workload.NewTour(x, t.visit), x})
 			}
 		}
@@ -146,6 +144,9 @@ func (r *runner) tourPass(p *plan) error {
 	if n := run.Open(); n > 0 {
 		r.out.Err = r.stuck(m, n, p.fg.agents, nil, find)
 	}
+	if n, _ := group.Rate(); t.direction == "both" {
+		group.Count(n / nodes)
+	}
 	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
 	return nil
 }
@@ -157,11 +158,7 @@ func (p *plan) connectionsTo(l [2]int, nodes int) int {
 		peers = 1
 	}
 	n := p.tours.connections / peers
-	i := l[1] // the peers before this one
-	if l[1] > l[0] {
-		i--
-	}
-	if p.tours.direction != "receive" && i < p.tours.connections%peers {
+	if before := (l[1] - l[0] - 1 + nodes) % nodes; p.tours.direction != "receive" && before < p.tours.connections%peers {
 		n++
 	}
 	return n

@@ -5,58 +5,51 @@ import (
 	"gdisim/sim"
 )
 
-// Context describes the cache of connection state on the NIC. Each QP has two
-// entries: what its requester needs (context, translations, the WQEs of a
+// Context describes the cache of connection state on the NIC, made of lines that
+// are replaced one by one. Each QP has two entries: what its requester needs (context, translations, the WQEs of a
 // visit) and what the responder at the peer needs. A miss is a PCIe read of
 // host memory. A requester's is read before its queue is served, beside other
-// queues' work; a packet whose responder state is missing waits for it, and at
-// most Reads such reads are under way.
+// queues' work. A packet whose responder state is missing waits for it while
+// others pass, until Reads such reads are under way: then the next such packet
+// stops the NIC's receiving, answers to its own requests included.
 type Context struct {
-	Cache     int64 // bytes; 0: everything fits
+	Cache     int64 // bytes, which hold the state of one connection at least; 0: everything fits
+	Line      int64
 	Requester int64 // bytes of an entry
 	Responder int64
 	Fetch     int64     // bytes of a read
-	Reads     int       // misses of received packets that are served at a time
+	Reads     int       // misses of received packets that are served at a time; 0: one
 	Install   sim.Delay // from the read's data until the state can be used
 }
 
-// entry is connection state that may be in the cache.
-type entry struct {
-	at int // index in the cache plus one; 0: not there
-}
+// entry is connection state, of which lines may be in the cache.
+type entry struct{ lines int }
 
-// cache holds entries; which one goes for a new one is drawn, each alike: an
-// entry's bytes are at the mercy of all bytes that come, where a hash puts them.
-type cache struct {
-	used  int64
-	items []cached
-}
+// cache holds lines; which one goes for a new one is drawn, each alike: a line is
+// at the mercy of all that come, where a hash puts them.
+type cache struct{ owners []*entry }
 
-type cached struct {
-	e    *entry
-	size int64
+// cached reports whether all of an entry is there.
+func (n *NIC) cached(e *entry, size int64) bool {
+	return n.cfg.Context.Cache == 0 || int64(e.lines)*n.cfg.Context.Line >= size
 }
 
 // touch reports whether the entry was cached; afterwards it is.
 func (n *NIC) touch(e *entry, size int64) bool {
-	limit := n.cfg.Context.Cache
-	if limit == 0 || e.at > 0 {
+	if n.cached(e, size) {
 		return true
 	}
-	c := &n.contexts
-	for c.used+size > limit && len(c.items) > 0 {
-		i, last := n.rng.IntN(len(c.items)), len(c.items)-1
-		c.used -= c.items[i].size
-		c.items[i].e.at = 0
-		if i != last {
-			c.items[i] = c.items[last]
-			c.items[i].e.at = i + 1
+	x, c := &n.cfg.Context, &n.contexts
+	for !n.cached(e, size) {
+		if int64(len(c.owners)) < x.Cache/x.Line {
+			c.owners = append(c.owners, e)
+		} else {
+			i := n.rng.IntN(len(c.owners))
+			c.owners[i].lines--
+			c.owners[i] = e
 		}
-		c.items = c.items[:last]
+		e.lines++
 	}
-	c.items = append(c.items, cached{e, size})
-	c.used += size
-	e.at = len(c.items)
 	n.ContextReads++
 	return false
 }
@@ -103,28 +96,31 @@ func (r requesterThere) Handle(id uint32) {
 // context, behind which the QP's later packets wait too.
 func (a arrived) waits(pk uint32) bool {
 	n, src := a.local, a.remote
-	q := src.qps[src.pkts[pk].qp]
-	if q.heldLast == 0 {
-		if n.touch(&q.responder, n.cfg.Context.Responder) {
-			return false
-		}
-		n.missing = append(n.missing, q)
-		q.held = pk
-	} else {
+	x := &n.cfg.Context
+	p := &src.pkts[pk]
+	q := src.qps[p.qp]
+	switch {
+	case q.held != 0:
 		src.pkts[q.heldLast].next = pk
+		q.heldLast = pk
+	case n.cached(&q.responder, x.Responder):
+		return false
+	case n.reading == max(1, x.Reads):
+		n.stuck = stuck{a, pk}
+		n.net.Hold(n.node)
+	default:
+		n.touch(&q.responder, x.Responder)
+		n.reading++
+		q.held, q.heldLast = pk, pk
+		n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, p.cause, n.kind.rx, responderRead{a.peer}, p.qp)
 	}
-	q.heldLast = pk
-	n.readResponder()
 	return true
 }
 
-// readResponder starts the next read for packets that wait.
-func (n *NIC) readResponder() {
-	for n.reading < max(1, n.cfg.Context.Reads) && n.reading < len(n.missing) {
-		q := n.missing[n.reading]
-		n.reading++
-		n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, q.nic.pkts[q.held].cause, n.kind.rx, responderRead{n.peers[q.nic.node]}, uint32(q.id))
-	}
+// stuck is the packet that stops a NIC's receiving.
+type stuck struct {
+	arrived
+	pk uint32 // 0: none
 }
 
 type responderRead struct{ *peer }
@@ -144,12 +140,6 @@ type responderThere struct{ *peer }
 func (r responderThere) Handle(id uint32) {
 	n, src := r.local, r.remote
 	q := src.qps[id]
-	for i, m := range n.missing {
-		if m == q {
-			n.missing = append(n.missing[:i], n.missing[i+1:]...)
-			break
-		}
-	}
 	n.reading--
 	for pk := q.held; pk != 0; {
 		p := &src.pkts[pk]
@@ -159,5 +149,9 @@ func (r responderThere) Handle(id uint32) {
 		pk = next
 	}
 	q.held, q.heldLast = 0, 0
-	n.readResponder()
+	if s := n.stuck; s.pk != 0 {
+		n.stuck.pk = 0
+		s.Done(s.pk, s.remote.pkts[s.pk].cause) // a read is free: it goes on
+		n.net.Release(n.node)
+	}
 }

@@ -165,8 +165,8 @@ type NIC struct {
 	ContextReads int
 	pages        faults
 	contexts     cache
-	missing      []*QP // of peers, whose packets wait for responder state
-	reading      int
+	reading      int // of responder state, for packets that wait
+	stuck        stuck
 	Faults       Faults
 	// Find is told of what went wrong, and when; nil if nobody asks.
 	Find func(at sim.Time, h stage.Hazard)
