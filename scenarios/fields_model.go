@@ -101,6 +101,8 @@ var modelFields = []Field{
 	{Key: "hardware.nic.context.line", Kind: Bytes, Min: "1B", Text: "what the NIC's cache of connection state replaces at a time", Used: "model/nic"},
 	{Key: "hardware.nic.context.requester", Kind: Bytes, Text: "state of a connection that sends: context and the WQEs of a visit", Used: "model/nic"},
 	{Key: "hardware.nic.context.responder", Kind: Bytes, Text: "state of a connection that receives", Used: "model/nic"},
+	{Key: "hardware.nic.context.dcr", Kind: Bytes, Text: "state that a DC target keeps for each initiator", Used: "model/nic"},
+	{Key: "hardware.nic.context.dcr_reads", Kind: Count, Min: "1", Text: "reads of host memory, one after the other, that find such state and fetch it", Used: "model/nic"},
 	{Key: "hardware.nic.context.fetch", Kind: Bytes, Min: "1B", Text: "bytes that a miss reads from host memory", Used: "model/nic"},
 	{Key: "hardware.nic.context.install", Kind: Duration, Default: "0ns", Dist: true, Text: "from a miss's data until the state can be used", Used: "model/nic"},
 	{Key: "hardware.nic.context.reads", Kind: Count, Min: "1", Text: "misses of received packets that are served at a time", Used: "model/nic"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gdisim/model/gpu"
+	"gdisim/model/path"
 	"gdisim/sim"
 	"gdisim/stage"
 	"gdisim/workload"
@@ -41,6 +42,9 @@ func (r *runner) planTours(p *plan) error {
 		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
 	case t.connections < c.Count("cluster.nodes")-1:
 		return fmt.Errorf("workload.connections: %d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
+	case p.overDC > 0 && t.connections != p.overDC*t.targets(c.Count("cluster.nodes")):
+		n := t.targets(c.Count("cluster.nodes"))
+		return fmt.Errorf("workload.connections: %d for %d DC initiators with %d targets each (want %d, one for each pair)", t.connections, p.overDC, n, p.overDC*n)
 	case t.visit < p.fg.batch:
 		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
 	}
@@ -59,6 +63,14 @@ func (t *tours) links(nodes int) (out [][2]int) {
 		}
 	}
 	return out
+}
+
+// targets is how many peers a sender has.
+func (t *tours) targets(nodes int) int {
+	if t.direction == "receive" {
+		return 1
+	}
+	return nodes - 1
 }
 
 // tourPass simulates streams over many connections. The rate is that of a NIC:
@@ -90,13 +102,12 @@ func (r *runner) tourPass(p *plan) error {
 		*workload.Stream
 	}
 	all := make([][]tour, nodes)
-	next := make([]int, nodes) // connection that a sender adds next
+	initiators := map[int]*path.DoorbellPath{} // over DC, by node
+	next := make([]int, nodes)                 // connection that a sender adds next
 	for _, l := range links {
 		from := l[0]
-		per := p.connectionsTo(l, nodes)
-		q := *p
-		q.fg.queues = per
-		s, err := r.side(m, &q, from, l[1])
+		per := t.to(l, nodes)
+		s, err := r.towards(m, p, from, l[1], per, initiators)
 		if err != nil {
 			return err
 		}
@@ -151,14 +162,26 @@ func (r *runner) tourPass(p *plan) error {
 	return nil
 }
 
-// connectionsTo is the sender's share for one peer.
-func (p *plan) connectionsTo(l [2]int, nodes int) int {
-	peers := nodes - 1
-	if p.tours.direction == "receive" {
-		peers = 1
+// towards sets the path up for one pair of nodes: with so many queues of its own
+// or, over DC, with the initiators of the node.
+func (r *runner) towards(m *machine, p *plan, from, to, queues int, initiators map[int]*path.DoorbellPath) (side, error) {
+	if d := initiators[from]; d != nil {
+		return doorbellSide{d.Towards(to)}, nil
 	}
-	n := p.tours.connections / peers
-	if before := (l[1] - l[0] - 1 + nodes) % nodes; p.tours.direction != "receive" && before < p.tours.connections%peers {
+	q := *p
+	q.fg.queues = queues
+	s, err := r.side(m, &q, from, to)
+	if d, ok := s.(doorbellSide); ok && p.overDC > 0 {
+		initiators[from] = d.DoorbellPath
+	}
+	return s, err
+}
+
+// to is the sender's share of connections for one peer.
+func (t *tours) to(l [2]int, nodes int) int {
+	peers := t.targets(nodes)
+	n := t.connections / peers
+	if before := (l[1] - l[0] - 1 + nodes) % nodes; peers > 1 && before < t.connections%peers {
 		n++
 	}
 	return n

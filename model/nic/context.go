@@ -18,6 +18,8 @@ type Context struct {
 	Requester int64 // bytes of an entry
 	Responder int64
 	Fetch     int64     // bytes of a read
+	DCR       int64     // bytes of an entry for a DC initiator at its target
+	DCRReads  int       // reads of its miss, one after the other; 0: one
 	Reads     int       // misses of received packets that are served at a time; 0: one
 	Install   sim.Delay // from the read's data until the state can be used
 }
@@ -52,6 +54,20 @@ func (n *NIC) touch(e *entry, size int64) bool {
 	}
 	n.ContextReads++
 	return false
+}
+
+// create has the entry cached, as what makes a connection leaves it.
+func (n *NIC) create(e *entry, size int64) {
+	before := n.ContextReads
+	n.touch(e, size)
+	n.ContextReads = before
+}
+
+// responder is what the NIC at the peer has of a connection.
+type responder struct {
+	entry
+	held, last uint32 // packets that wait for the entry
+	left       int    // reads until it is there
 }
 
 // absent reports whether the queue's work has to wait for its requester's
@@ -92,27 +108,36 @@ func (r requesterThere) Handle(id uint32) {
 	q.again = q.again[:0]
 }
 
+// responderAt returns the queue's responder on a node, and the bytes of its entry
+// and the reads of a miss there.
+func (q *QP) responderAt(n *NIC) (r *responder, size int64, reads int) {
+	x := &n.cfg.Context
+	if q.dc != nil {
+		return &q.dc.targets[n.node], x.DCR, max(1, x.DCRReads)
+	}
+	return &q.responder, x.Responder, 1
+}
+
 // waits reports whether a received packet has to wait for its responder's
-// context, behind which the QP's later packets wait too.
+// context, behind which the connection's later packets wait too.
 func (a arrived) waits(pk uint32) bool {
 	n, src := a.local, a.remote
-	x := &n.cfg.Context
 	p := &src.pkts[pk]
-	q := src.qps[p.qp]
+	r, size, reads := src.qps[p.qp].responderAt(n)
 	switch {
-	case q.held != 0:
-		src.pkts[q.heldLast].next = pk
-		q.heldLast = pk
-	case n.cached(&q.responder, x.Responder):
+	case r.held != 0:
+		src.pkts[r.last].next = pk
+		r.last = pk
+	case n.cached(&r.entry, size):
 		return false
-	case n.reading == max(1, x.Reads):
+	case n.reading == max(1, n.cfg.Context.Reads):
 		n.stuck = stuck{a, pk}
 		n.net.Hold(n.node)
 	default:
-		n.touch(&q.responder, x.Responder)
+		n.touch(&r.entry, size)
 		n.reading++
-		q.held, q.heldLast = pk, pk
-		n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, p.cause, n.kind.rx, responderRead{a.peer}, p.qp)
+		r.held, r.last, r.left = pk, pk, reads
+		responderRead{a.peer}.next(r, p.qp)
 	}
 	return true
 }
@@ -125,12 +150,19 @@ type stuck struct {
 
 type responderRead struct{ *peer }
 
-// Done has a responder's context at the NIC.
+func (r responderRead) next(x *responder, qp uint32) {
+	n := r.local
+	x.left--
+	n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, r.remote.pkts[x.held].cause, n.kind.rx, r, qp)
+}
+
+// Done has a responder's context at the NIC, or what says where it is.
 func (r responderRead) Done(id uint32, c sim.Cause) {
 	n := r.local
+	x, _, _ := r.remote.qps[id].responderAt(n)
 	now := n.eng.Now()
 	end := now.Add(n.cfg.Context.Install.Draw(n.rng))
-	r.remote.pkts[r.remote.qps[id].held].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
+	r.remote.pkts[x.held].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
 	n.eng.At(end, r.hContext, id)
 }
 
@@ -139,16 +171,20 @@ type responderThere struct{ *peer }
 // Handle lets the packets that waited for the context go on.
 func (r responderThere) Handle(id uint32) {
 	n, src := r.local, r.remote
-	q := src.qps[id]
+	x, _, _ := src.qps[id].responderAt(n)
+	if x.left > 0 {
+		responderRead(r).next(x, id)
+		return
+	}
 	n.reading--
-	for pk := q.held; pk != 0; {
+	for pk := x.held; pk != 0; {
 		p := &src.pkts[pk]
 		next := p.next
 		p.next = 0
 		arrived(r).accept(pk)
 		pk = next
 	}
-	q.held, q.heldLast = 0, 0
+	x.held, x.last = 0, 0
 	if s := n.stuck; s.pk != 0 {
 		n.stuck.pk = 0
 		s.Done(s.pk, s.remote.pkts[s.pk].cause) // a read is free: it goes on

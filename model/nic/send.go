@@ -185,6 +185,9 @@ func (q *QP) transmit() {
 			return
 		}
 		if first {
+			if q.dc != nil && !q.connected(id) {
+				return
+			}
 			// The queue's unit holds one message until the engine takes it: so
 			// the engine goes round the queues, however much each has to send.
 			if free := max(q.unit.FreeAt(), q.taken); free > now {
@@ -207,6 +210,9 @@ func (q *QP) transmit() {
 		}
 		q.taken = n.emit(pk, m.wqe.Cause, first)
 		if last {
+			if q.dc != nil {
+				q.dc.asks(m, q.rel != nil)
+			}
 			q.first = m.next
 			m.next = 0
 			if q.first == 0 {
@@ -250,10 +256,13 @@ func (t transmit) Handle(pk uint32) {
 	case p.first:
 		kind = fabric.WriteFirst
 	}
-	if n.qps[p.qp].vector > 0 {
+	q := n.qps[p.qp]
+	to := q.peer
+	if q.dc != nil {
 		bytes += deth
+		to = q.dc.target
 	}
-	dst := n.peers[n.qps[p.qp].peer].remote
+	dst := n.peers[to].remote
 	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {
 		n.freePkt(pk)
 	}
