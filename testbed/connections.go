@@ -42,9 +42,9 @@ func (r *runner) planTours(p *plan) error {
 		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
 	case t.connections < c.Count("cluster.nodes")-1:
 		return fmt.Errorf("workload.connections: %d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
-	case p.overDC > 0 && t.connections != p.overDC*t.targets(c.Count("cluster.nodes")):
+	case p.overDC > 0 && (t.connections < p.fg.agents*t.targets(c.Count("cluster.nodes")) || t.connections > p.overDC*t.targets(c.Count("cluster.nodes"))):
 		n := t.targets(c.Count("cluster.nodes"))
-		return fmt.Errorf("workload.connections: %d for %d DC initiators with %d targets each (want %d, one for each pair)", t.connections, p.overDC, n, p.overDC*n)
+		return fmt.Errorf("workload.connections: %d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
 	case t.visit < p.fg.batch:
 		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
 	}
@@ -124,6 +124,9 @@ func (r *runner) tourPass(p *plan) error {
 		for i := range per {
 			a := next[from] % p.fg.agents
 			next[from]++
+			if p.overDC > 0 { // a thread has its initiators to itself
+				a = i % p.fg.agents
+			}
 			id := a / p.fg.perCTA % m.gpus[from].SMs
 			if sms[id] == nil {
 				sms[id] = gpu.NewSM(m.gpus[from], m.env.Nodes[from].Rand)
@@ -169,7 +172,7 @@ func (r *runner) towards(m *machine, p *plan, from, to, queues int, initiators m
 		return doorbellSide{d.Towards(to)}, nil
 	}
 	q := *p
-	q.fg.queues = queues
+	q.fg.queues = max(queues, p.overDC)
 	s, err := r.side(m, &q, from, to)
 	if d, ok := s.(doorbellSide); ok && p.overDC > 0 {
 		initiators[from] = d.DoorbellPath

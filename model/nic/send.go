@@ -249,6 +249,7 @@ func (t transmit) Handle(pk uint32) {
 	p := &n.pkts[pk]
 	kind, bytes := fabric.WriteNext, p.bytes
 	switch {
+	case p.op == dcConnect: // names no memory
 	case p.op == RDMARead:
 		kind, bytes = fabric.ReadRequest, 0
 	case p.op == FetchAdd:
