@@ -16,6 +16,7 @@ type Context struct {
 	Cache     int64 // bytes, which hold the state of one connection at least; 0: everything fits
 	Line      int64
 	Requester int64 // bytes of an entry
+	Page      int64 // more of a requester's for each page of a queue in host memory
 	Responder int64
 	Fetch     int64     // bytes of a read
 	DCR       int64     // bytes of an entry for a DC initiator at its target
@@ -56,6 +57,20 @@ func (n *NIC) touch(e *entry, size int64) bool {
 	return false
 }
 
+// hostPage is a page of host memory, of which a queue there has many: its
+// addresses are part of the state. GPU memory is mapped in pages that hold a queue.
+const hostPage = 4096
+
+// requesterSize returns the bytes of the entry of a requester with such queues.
+func (n *NIC) requesterSize(queues pcie.Unit) int64 {
+	x := &n.cfg.Context
+	if queues != pcie.Host {
+		return x.Requester
+	}
+	pages := func(element int64) int64 { return (int64(n.cfg.SQDepth)*element + hostPage - 1) / hostPage }
+	return x.Requester + x.Page*(pages(WQEBB)+pages(n.cfg.CQEBytes))
+}
+
 // create has the entry cached, as what makes a connection leaves it.
 func (n *NIC) create(e *entry, size int64) {
 	before := n.ContextReads
@@ -78,7 +93,7 @@ func (q *QP) absent(h sim.HandlerID) bool {
 		q.again = append(q.again, h)
 		return true
 	}
-	if q.came == n.eng.Now() || n.touch(&q.requester, n.cfg.Context.Requester) {
+	if q.came == n.eng.Now() || n.touch(&q.requester, n.requesterSize(q.queues)) {
 		return false
 	}
 	q.loading = true

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gdisim/model/pcie"
+
 	"pgregory.net/rapid"
 )
 
@@ -57,5 +59,14 @@ func TestContextCacheOff(t *testing.T) {
 		if !n.touch(&entry{}, 1<<30) {
 			t.Fatalf("miss %d", i)
 		}
+	}
+}
+
+// A queue in host memory has the addresses of its pages beside the rest: of 64 WQEs
+// and 64 CQEs of 64 B one page each.
+func TestRequesterSize(t *testing.T) {
+	n := &NIC{cfg: Config{SQDepth: 64, CQEBytes: 64, Context: Context{Requester: 1000, Page: 8}}}
+	if gpu, host := n.requesterSize(pcie.GPU), n.requesterSize(pcie.Host); gpu != 1000 || host != 1016 {
+		t.Errorf("queues in GPU memory: %d B, in host memory %d B, want 1000 and 1016", gpu, host)
 	}
 }

@@ -286,7 +286,7 @@ func (n *NIC) newQP(queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 		q.rel = &reliable{}
 	}
 	n.qps = append(n.qps, q)
-	n.create(&q.requester, n.cfg.Context.Requester)
+	n.create(&q.requester, n.requesterSize(queues))
 	return q, nil
 }
 
