@@ -100,7 +100,7 @@ var modelFields = []Field{
 	{Key: "hardware.nic.context.cache", Kind: Bytes, Default: "0B", Text: "connection state that the NIC holds; 0: all of it", Used: "model/nic"},
 	{Key: "hardware.nic.context.line", Kind: Bytes, Min: "1B", Text: "what the NIC's cache of connection state replaces at a time", Used: "model/nic"},
 	{Key: "hardware.nic.context.requester", Kind: Bytes, Text: "state of a connection that sends: context and the WQEs of a visit", Used: "model/nic"},
-	{Key: "hardware.nic.context.page", Kind: Bytes, Text: "more of it for each 4 KiB page of a queue in host memory", Used: "model/nic"},
+	{Key: "hardware.nic.context.page", Kind: Bytes, Text: "state of a requester for each 4 KiB page of its queues in host memory, beside the rest", Used: "model/nic"},
 	{Key: "hardware.nic.context.responder", Kind: Bytes, Text: "state of a connection that receives", Used: "model/nic"},
 	{Key: "hardware.nic.context.dcr", Kind: Bytes, Text: "state that a DC target keeps for each initiator", Used: "model/nic"},
 	{Key: "hardware.nic.context.dcr_reads", Kind: Count, Min: "1", Text: "reads of host memory, one after the other, that find such state and fetch it", Used: "model/nic"},

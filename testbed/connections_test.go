@@ -80,7 +80,7 @@ func TestConnectionsFall(t *testing.T) {
 // alike whatever the seed.
 func TestConnectionsEven(t *testing.T) {
 	for seed := range 3 {
-		s := scene{hardware: "nic.context.cache: 80kB", paths: []string{"mini-gda"}, workload: fmt.Sprintf(manyConnections, 64, "both")}
+		s := scene{hardware: "nic.context.cache: 800kB", paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 8B, outstanding: 64, wqes_per_doorbell: 16, initiators: {ctas: 64}, connections: 512, direction: both, iterations: 1500, warmup: 1000}"}
 		r, err := testbed.Run(context.Background(), parse(t, fmt.Sprintf("%s\nseed: %d\n", s.text(), seed+1)), testbed.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -93,6 +93,22 @@ func TestConnectionsEven(t *testing.T) {
 		}
 		if len(ports) != 2 || math.Abs(float64(ports[0])/float64(ports[1])-1) > 0.1 {
 			t.Errorf("seed %d: ports carried %v bytes, want alike", seed+1, ports)
+		}
+	}
+}
+
+// A cache that holds no connection is refused.
+func TestContextCacheTooSmall(t *testing.T) {
+	for hardware, want := range map[string]string{
+		"nic.context.cache: 2kB":                           "do not hold the 2560 B of one connection",
+		"nic.context.cache: 3kB\nnic.context.line: 1600B":  "hardware.nic.context.cache: 3000 B in lines of 1600 B do not hold",
+		"nic.context.cache: 2500B\nnic.context.page: 0B":   "",
+		"nic.context.cache: 2600B\nnic.context.page: 100B": "do not hold",
+	} {
+		s := scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B, iterations: 2, warmup: 0}"}
+		_, err := testbed.Run(context.Background(), parse(t, s.text()), testbed.Options{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", hardware, err, want)
 		}
 	}
 }

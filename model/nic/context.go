@@ -1,20 +1,24 @@
 package nic
 
 import (
+	"errors"
+	"fmt"
+
 	"gdisim/model/pcie"
 	"gdisim/sim"
 )
 
 // Context describes the cache of connection state on the NIC, made of lines that
-// are replaced one by one. Each QP has two entries: what its requester needs (context, translations, the WQEs of a
-// visit) and what the responder at the peer needs. A miss is a PCIe read of
-// host memory. A requester's is read before its queue is served, beside other
+// are replaced one by one. Each QP has two entries: what its requester needs
+// (context, translations, the WQEs of a visit) and what the responder at the peer
+// needs; a DC initiator has one of these at each of its targets. A miss is a PCIe
+// read of host memory. A requester's is read before its queue is served, beside other
 // queues' work. A packet whose responder state is missing waits for it while
 // others pass, until Reads such reads are under way: then the next such packet
 // stops the NIC's receiving, answers to its own requests included.
 type Context struct {
 	Cache     int64 // bytes, which hold the state of one connection at least; 0: everything fits
-	Line      int64
+	Line      int64 // bytes
 	Requester int64 // bytes of an entry
 	Page      int64 // more of a requester's for each page of a queue in host memory
 	Responder int64
@@ -55,6 +59,21 @@ func (n *NIC) touch(e *entry, size int64) bool {
 	}
 	n.ContextReads++
 	return false
+}
+
+// checkContext refuses a cache that cannot hold the largest entry.
+func (n *NIC) checkContext() error {
+	x := &n.cfg.Context
+	if x.Cache == 0 {
+		return nil
+	}
+	if x.Line <= 0 {
+		return errors.New("hardware.nic.context.line: 0 B beside a cache (want 1 B at least)")
+	}
+	if need := max(n.requesterSize(pcie.Host), x.Responder, x.DCR); x.Cache/x.Line*x.Line < need {
+		return fmt.Errorf("hardware.nic.context.cache: %d B in lines of %d B do not hold the %d B of one connection (want more, or 0 for no limit)", x.Cache, x.Line, need)
+	}
+	return nil
 }
 
 // hostPage is a page of host memory, of which a queue there has many: its

@@ -196,6 +196,9 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 		return nil, fmt.Errorf("nic: mtu %d, fetch %d, read-ahead %d and sq depth %d must be positive", cfg.MTU, cfg.FetchMax, cfg.ReadAhead, cfg.SQDepth)
 	}
 	n := &NIC{cfg: cfg, node: node, eng: eng, rec: rec, rng: rng, bus: bus, net: net, msgs: make([]message, 1, 256), pkts: make([]packet, 1, 256), fetches: make([]fetch, 1, 64)}
+	if err := n.checkContext(); err != nil {
+		return nil, err
+	}
 	n.hSched = eng.Register(schedule{n})
 	n.hPush = eng.Register(pushed{n})
 	n.hPump = eng.Register(pump{n})
