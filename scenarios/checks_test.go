@@ -110,6 +110,19 @@ func TestOver(t *testing.T) {
 	}
 }
 
+// A --set that leaves one point takes the ratios of two away.
+func TestOverSet(t *testing.T) {
+	for set, want := range map[string]int{"workload.bytes=8B": 0, "workload.bytes=64B": 0, "workload.bytes=16B": 0, "seed=2": 1} {
+		s, err := Parse("s.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-gda]\nworkload: {kind: put, bytes: [8B, 64B]}\nexpect:\n  - {path: mini-gda, metric: rtt, at: {workload.bytes: 64B}, over: {at: {workload.bytes: 8B}}, max: 2x}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Apply([]string{set}); err != nil || len(s.Expect) != want {
+			t.Errorf("--set %s: %d expectations, %v, want %d", set, len(s.Expect), err, want)
+		}
+	}
+}
+
 func TestMinus(t *testing.T) {
 	parse := func(expect string) (*Scenario, error) {
 		return Parse("s.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-gda, mini-proxy]\nworkload: {kind: put, bytes: 8B}\nexpect:\n  - "+expect+"\n"))

@@ -238,6 +238,9 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 					here = here && there
 				}},
 			})
+			if len(r.s.setArgs) > 0 && len(b.At) == 0 && b.Path == e.Path && b.Metric == e.Metric {
+				here = false // its other point is gone
+			}
 			e.Over, unit = &b, "ratio"
 		}},
 		{"at", false, func(n *yaml.Node, path string) {
@@ -271,11 +274,14 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 	if r.count() > before {
 		return e, false
 	}
+	if !here {
+		return e, false
+	}
 	if what := e.malformed(); what != "" {
 		r.problem(n, path, "", "%s", what)
 		return e, false
 	}
-	return e, here
+	return e, true
 }
 
 // fits reads the fields that a figure determined.

@@ -141,7 +141,9 @@ func (r *runner) tourPass(p *plan) error {
 		first = m.usage(run, fwd)
 	}
 	run.OnEnd = func() { last = m.usage(run, fwd) }
+	initiating := 0
 	for _, ts := range all {
+		initiating += len(ts)
 		for _, x := range ts {
 			x.Start(x.Tour)
 		}
@@ -156,7 +158,7 @@ func (r *runner) tourPass(p *plan) error {
 	}
 	r.strikes(m.faults)
 	if n := run.Open(); n > 0 {
-		r.out.Err = r.stuck(m, n, p.fg.agents, nil, find)
+		r.out.Err = r.stuck(m, n, initiating, nil, find)
 	}
 	if n, _ := group.Rate(); t.direction == "both" {
 		group.Count(n / nodes)

@@ -39,14 +39,14 @@ func (q *QP) connected(id uint32) bool {
 		return false
 	}
 	d.target = w.Peer
-	n.Connects++
 	pk := n.allocPkt()
 	n.pkts[pk] = packet{msg: id, qp: uint32(q.id), op: dcConnect, first: true, last: true}
 	q.taken = n.emit(pk, w.Cause, true)
 	return true
 }
 
-// asks counts a message whose answer the target owes.
+// asks counts a message whose answer the target owes. A post ends with one, so that
+// where all of them have come the target has everything.
 func (d *initiator) asks(m *message, tracked bool) {
 	if tracked || m.wqe.Signaled || m.wqe.Opcode != RDMAWrite {
 		d.unanswered++

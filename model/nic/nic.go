@@ -165,8 +165,6 @@ type NIC struct {
 	Failures    int // queues in the error state
 	// ContextReads counts misses of connection state.
 	ContextReads int
-	// Connects counts the times that a DC initiator went to another target.
-	Connects int
 	pages    faults
 	contexts cache
 	reading  int // of responder state, for packets that wait
