@@ -165,11 +165,11 @@ type NIC struct {
 	Failures    int // queues in the error state
 	// ContextReads counts misses of connection state.
 	ContextReads int
-	pages    faults
-	contexts cache
-	reading  int // of responder state, for packets that wait
-	stuck    stuck
-	Faults   Faults
+	pages        faults
+	contexts     cache
+	reading      int // of responder state, for packets that wait
+	stuck        stuck
+	Faults       Faults
 	// Find is told of what went wrong, and when; nil if nobody asks.
 	Find func(at sim.Time, h stage.Hazard)
 
