@@ -53,7 +53,7 @@ func Run(s *scenarios.Scenario, r *result.Result) []Verdict {
 			for _, s := range p.At {
 				v.At = append(v.At, scenarios.Setting(s))
 			}
-			v.judge(e, p)
+			v.judge(e, p, r)
 			vs = append(vs, v)
 		}
 		if !found {
@@ -67,7 +67,7 @@ func Run(s *scenarios.Scenario, r *result.Result) []Verdict {
 // NeedsBreakdown reports whether an expectation of s is about a stage.
 func NeedsBreakdown(s *scenarios.Scenario) bool {
 	return slices.ContainsFunc(s.Expect, func(e scenarios.Expect) bool {
-		return strings.Contains(e.Metric, "/") || strings.Contains(e.MinusMetric, "/")
+		return strings.Contains(e.Metric+e.MinusMetric, "/") || e.Over != nil && strings.Contains(e.Over.Metric, "/")
 	})
 }
 
@@ -101,6 +101,17 @@ func subject(e *scenarios.Expect) string {
 		}
 	case e.MinusMetric != "":
 		s += " - " + e.MinusMetric
+	case e.Over != nil:
+		s += " /"
+		if e.Over.Path != e.Path {
+			s += " " + e.Over.Path
+		}
+		if e.Over.Metric != e.Metric {
+			s += " " + e.Over.Metric
+		}
+		for _, x := range e.Over.At {
+			s += " " + x.Value
+		}
 	}
 	return s
 }
@@ -147,14 +158,14 @@ func moreIsBetter(m stage.Metric) bool {
 	return m == stage.MessageRate || m == stage.Goodput || m == stage.BackgroundRate
 }
 
-func (v *Verdict) judge(e *scenarios.Expect, p *result.Point) {
+func (v *Verdict) judge(e *scenarios.Expect, p *result.Point, r *result.Result) {
 	switch {
 	case e.Finding != "":
 		v.finding(e, p)
 	case e.Order != nil:
 		v.order(e, p)
 	default:
-		v.value(e, p)
+		v.value(e, p, r)
 	}
 }
 
@@ -206,7 +217,7 @@ func finished(p *result.Point, path string) (*result.Path, string) {
 	return x, ""
 }
 
-func (v *Verdict) value(e *scenarios.Expect, p *result.Point) {
+func (v *Verdict) value(e *scenarios.Expect, p *result.Point, r *result.Result) {
 	got, text, ok := lookup(p, e.Path, e.Metric)
 	if ok && e.MinusMetric != "" {
 		var less float64
@@ -214,6 +225,13 @@ func (v *Verdict) value(e *scenarios.Expect, p *result.Point) {
 		if ok {
 			got -= less
 			text = difference(got, e)
+		}
+	}
+	if ok && e.Over != nil {
+		var base float64
+		if base, text, ok = lookupBase(p, e.Over, r); ok {
+			got /= base
+			text = decimal(100*got) + " %"
 		}
 	}
 	v.Got = text
@@ -236,6 +254,25 @@ func (v *Verdict) value(e *scenarios.Expect, p *result.Point) {
 	}
 	// 1e-9: what is written in decimal is not always what a float64 holds.
 	v.Holds = off <= allowed+1e-9*math.Abs(e.Value.Value)
+}
+
+// lookupBase returns what a ratio at p is taken through.
+func lookupBase(p *result.Point, b *scenarios.Base, r *result.Result) (n float64, text string, ok bool) {
+	at := slices.Clone(b.At)
+	for _, s := range p.At {
+		if !slices.ContainsFunc(b.At, func(x scenarios.Setting) bool { return x.Key == s.Key }) {
+			at = append(at, scenarios.Setting(s))
+		}
+	}
+	i := slices.IndexFunc(r.Points, func(q result.Point) bool { return matches(&q, at) })
+	if i < 0 {
+		return 0, "no point for what it is over", false
+	}
+	n, text, ok = lookup(&r.Points[i], b.Path, b.Metric)
+	if ok && n == 0 {
+		return 0, "over " + text, false
+	}
+	return n, text, ok
 }
 
 func (v *Verdict) order(e *scenarios.Expect, p *result.Point) {

@@ -59,6 +59,7 @@ func TestRun(t *testing.T) {
 		{"zero", value("a", "rtt/nic.ack", ps(0), ps(1)), true, math.NaN(), "0.000 us"},
 		{"difference of paths", scenarios.Expect{Path: "b", Metric: "rtt", MinusPath: "a", MinusMetric: "rtt", Value: ps(1.25e6), Within: share(0.2)}, true, -0.2, "1.000 us"},
 		{"difference below zero", scenarios.Expect{Path: "a", Metric: "rtt", MinusPath: "b", MinusMetric: "rtt", Value: ps(1e6), Within: share(0.2)}, false, -2, "-1.000 us"},
+		{"ratio of paths", scenarios.Expect{Path: "b", Metric: "message-rate", Over: &scenarios.Base{Path: "a", Metric: "message-rate"}, Value: share(2.5), Within: share(0.2)}, true, -0.2, "200.0 %"},
 		{"difference of metrics", scenarios.Expect{Path: "a", Metric: "rtt.p99", MinusPath: "a", MinusMetric: "rtt", Value: ps(1e6), Within: share(0)}, true, 0, "1.000 us"},
 		{"difference of rates", scenarios.Expect{Path: "b", Metric: "message-rate", MinusPath: "a", MinusMetric: "message-rate", Min: rate(9)}, true, math.NaN(), "10.00 Mmsg/s"},
 		{"difference from a hung path", scenarios.Expect{Path: "a", Metric: "rtt", MinusPath: "hung", MinusMetric: "rtt", Value: ps(1), Within: share(1)}, false, math.NaN(), "did not finish: deadlock"},
@@ -118,6 +119,8 @@ func TestRunPoints(t *testing.T) {
 		{"all points", e(), "++--"},
 		{"one key", e(scenarios.Setting{Key: "workload.bytes", Value: "64B"}), "--"},
 		{"two keys", e(scenarios.Setting{Key: "host.clock", Value: "warm"}, scenarios.Setting{Key: "workload.bytes", Value: "8B"}), "+"},
+		{"over another point", scenarios.Expect{Path: "a", Metric: "rtt", Over: &scenarios.Base{Path: "a", Metric: "rtt", At: []scenarios.Setting{{Key: "workload.bytes", Value: "8B"}}}, Value: share(2), Within: share(0)}, "--++"},
+		{"over a point that is not there", scenarios.Expect{Path: "a", Metric: "rtt", Over: &scenarios.Base{Path: "a", Metric: "rtt", At: []scenarios.Setting{{Key: "workload.bytes", Value: "9B"}}}, Max: share(9)}, "----"},
 		{"no such point", e(scenarios.Setting{Key: "workload.bytes", Value: "9B"}), "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

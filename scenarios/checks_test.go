@@ -84,6 +84,45 @@ func TestParts(t *testing.T) {
 	}
 }
 
+func TestOver(t *testing.T) {
+	parse := func(expect string) (*Scenario, error) {
+		return Parse("s.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-gda, mini-proxy]\nworkload: {kind: put, bytes: [8B, 64B]}\nexpect:\n  - "+expect+"\n"))
+	}
+	s, err := parse("{path: mini-gda, metric: rtt, at: {workload.bytes: 64B}, over: {path: mini-proxy, at: {workload.bytes: 8B}}, value: 50%, within: 5%}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Expect[0]
+	if b := e.Over; b.Path != "mini-proxy" || b.Metric != "rtt" || len(b.At) != 1 || b.At[0] != (Setting{"workload.bytes", "8B"}) || e.Value.Value != 0.5 {
+		t.Errorf("%+v over %+v", e, b)
+	}
+	for _, c := range []struct{ expect, want string }{
+		{"{path: mini-gda, metric: rtt, over: {path: mini-prox}, value: 1x, within: 5%}", `did you mean "mini-proxy"`},
+		{"{path: mini-gda, metric: rtt, over: {metric: message-rate}, value: 1x, within: 5%}", "rtt cannot be divided by message-rate"},
+		{"{path: mini-gda, metric: rtt, over: {at: {workload.bytes: 16B}}, value: 1x, within: 5%}", "no point has workload.bytes = 16B"},
+		{"{path: mini-gda, metric: rtt, over: {path: mini-proxy}, value: 1us, within: 5%}", "value"},
+		{"{path: mini-gda, metric: rtt, over: {}, value: 1x, within: 5%}", "over needs another path, metric or point"},
+		{"{path: mini-gda, metric: rtt, minus: {path: mini-proxy}, over: {path: mini-proxy}, max: 1x}", "over stands with neither"},
+	} {
+		if _, err := parse(c.expect); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.expect, err, c.want)
+		}
+	}
+}
+
+// A --set that leaves one point takes the ratios of two away.
+func TestOverSet(t *testing.T) {
+	for set, want := range map[string]int{"workload.bytes=8B": 0, "workload.bytes=64B": 0, "workload.bytes=16B": 0, "seed=2": 1} {
+		s, err := Parse("s.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-gda]\nworkload: {kind: put, bytes: [8B, 64B]}\nexpect:\n  - {path: mini-gda, metric: rtt, at: {workload.bytes: 64B}, over: {at: {workload.bytes: 8B}}, max: 2x}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Apply([]string{set}); err != nil || len(s.Expect) != want {
+			t.Errorf("--set %s: %d expectations, %v, want %d", set, len(s.Expect), err, want)
+		}
+	}
+}
+
 func TestMinus(t *testing.T) {
 	parse := func(expect string) (*Scenario, error) {
 		return Parse("s.yaml", []byte("gdisim: v1\nhardware: h200-cx7-ib200\npaths: [mini-gda, mini-proxy]\nworkload: {kind: put, bytes: 8B}\nexpect:\n  - "+expect+"\n"))

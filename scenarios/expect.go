@@ -21,6 +21,8 @@ type Expect struct {
 	// Minus makes the figure a difference: less this path's metric at the same
 	// point. Both are empty for a plain figure, and set for a difference.
 	MinusPath, MinusMetric string
+	// Over makes the figure a ratio: through this one. nil for a plain figure.
+	Over *Base
 
 	Value, Min, Max *Quantity
 	Within          *Quantity // of Value; Unit "ratio": relative to it
@@ -36,6 +38,13 @@ type Expect struct {
 	// KnownMiss says why the figure is not reached; a miss is then reported and
 	// does not fail the file.
 	KnownMiss string
+}
+
+// Base is what a ratio is taken through: a metric of a path, at the figure's own
+// point but for the settings in At.
+type Base struct {
+	Path, Metric string
+	At           []Setting
 }
 
 // Quantity is an expected value in the metric's own unit.
@@ -208,7 +217,37 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 				}},
 			})
 		}},
-		{"at", false, func(n *yaml.Node, path string) { e.At, here = r.where(n, path) }},
+		{"over", false, func(n *yaml.Node, path string) {
+			b := Base{Path: e.Path, Metric: e.Metric}
+			r.object(n, path, []objectKey{
+				{"path", false, func(n *yaml.Node, path string) { b.Path = knownPath(n, path) }},
+				{"metric", false, func(n *yaml.Node, path string) {
+					var ok bool
+					if b.Metric, ok = r.word(n, path, "a metric"); !ok {
+						return
+					}
+					if u, err := metricUnit(b.Metric); err != nil {
+						r.problem(n, path, "", "%v", err)
+					} else if u != unit && unit != "" {
+						r.problem(n, path, "a metric in the same unit", "%s cannot be divided by %s", e.Metric, b.Metric)
+					}
+				}},
+				{"at", false, func(n *yaml.Node, path string) {
+					var there bool
+					b.At, there = r.where(n, path)
+					here = here && there
+				}},
+			})
+			if len(r.s.setArgs) > 0 && len(b.At) == 0 && b.Path == e.Path && b.Metric == e.Metric {
+				here = false // its other point is gone
+			}
+			e.Over, unit = &b, "ratio"
+		}},
+		{"at", false, func(n *yaml.Node, path string) {
+			var there bool
+			e.At, there = r.where(n, path)
+			here = here && there
+		}},
 		{"value", false, quantity(&e.Value)},
 		{"within", false, quantity(&e.Within)},
 		{"min", false, quantity(&e.Min)},
@@ -235,11 +274,14 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 	if r.count() > before {
 		return e, false
 	}
+	if !here {
+		return e, false
+	}
 	if what := e.malformed(); what != "" {
 		r.problem(n, path, "", "%s", what)
 		return e, false
 	}
-	return e, here
+	return e, true
 }
 
 // fits reads the fields that a figure determined.
@@ -279,6 +321,10 @@ func (e *Expect) malformed() string {
 		return "neither metric nor finding is given"
 	case e.MinusPath != "" && (e.Order != nil || e.MinusPath == e.Path && e.MinusMetric == e.Metric):
 		return "minus needs another path or another metric than the figure's own"
+	case e.Over != nil && (e.Order != nil || e.MinusPath != ""):
+		return "over stands with neither order nor minus"
+	case e.Over != nil && e.Over.Path == e.Path && e.Over.Metric == e.Metric && e.Over.At == nil:
+		return "over needs another path, metric or point than the figure's own"
 	case e.Order != nil && (e.Path != "" || valued):
 		return "an order stands alone: metric, order"
 	case e.Order != nil && len(e.Order) < 2:

@@ -92,12 +92,14 @@ A list in ` + "`sweep`" + ` (and ` + "`workload.bytes`" + `) may be a range, ` +
 expect:
   - {path: mini-gda, metric: put+completion.p50, value: 4.03us, within: 5%}
   - {path: mini-gda, metric: rtt, at: {workload.bytes: 64B}, min: 6us, max: 8us}
+  - {path: mini-gda, metric: issue.p50, minus: {path: mini-gda-unordered}, value: 0.51us, within: 10%}
+  - {path: mini-gda, metric: rtt, at: {workload.bytes: 1KiB}, over: {at: {workload.bytes: 8B}}, max: 1.2x}
   - {path: mini-gda, finding: stale-descriptor, is: absent}
   - {metric: rtt, order: [mini-proxy-tuned, mini-gda]}
 ` + "```" + `
 
 A metric of time takes ` + "`.p50` (the default), `.p99`, `.p99.9`, `.max`, `.min` or `.mean`; `METRIC/STAGE` is a stage's time and `METRIC/STAGE.share`" + ` its
-part. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from;
+part. ` + "`minus` takes another path's or metric's value off; `over`" + ` makes a ratio, through another path, metric or point. ` + "`within`" + ` is relative (` + "`5%`) or absolute (`0.2us`). `source`, `use: fitted|checked` and `note`" + ` say where an expectation comes from;
 ` + "`known_miss`" + ` says why a figure is not reached, and keeps the miss from failing the file. ` + "`fits: [hardware.nic.ack]`" + ` names what a fitted figure
 determined; the profile or stack gives the parameter's bounds beside its value, ` + "`{value: 404ns, min: 200ns, max: 800ns, ...}`" + `, and
 ` + "`gdisim check --cross-validate`" + ` fits it again without the figure's table.

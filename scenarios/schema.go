@@ -246,6 +246,7 @@ func expectSchema(at object) object {
 	return closed(object{
 		"path": text, "metric": object{"type": "string"}, "at": at,
 		"minus": closed(object{"path": text, "metric": object{"type": "string"}}),
+		"over":  closed(object{"path": text, "metric": object{"type": "string"}, "at": at}),
 		"value": quantity, "within": quantity, "min": quantity, "max": quantity,
 		"finding": object{"enum": findings}, "is": object{"enum": []string{"present", "absent", "possible", "occurred"}},
 		"order":  object{"type": "array", "minItems": 2, "items": text},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gdisim/model/gpu"
+	"gdisim/model/path"
 	"gdisim/sim"
 	"gdisim/stage"
 	"gdisim/workload"
@@ -41,17 +42,22 @@ func (r *runner) planTours(p *plan) error {
 		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
 	case t.connections < c.Count("cluster.nodes")-1:
 		return fmt.Errorf("workload.connections: %d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
+	case p.overDC > 0 && (t.connections < p.fg.agents*t.targets(c.Count("cluster.nodes")) || t.connections > p.overDC*t.targets(c.Count("cluster.nodes"))):
+		n := t.targets(c.Count("cluster.nodes"))
+		return fmt.Errorf("workload.connections: %d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
 	case t.visit < p.fg.batch:
 		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
 	}
 	return nil
 }
 
-// links are the pairs of nodes that the direction makes senders of.
+// links are the pairs of nodes that the direction makes senders of: each goes
+// round its peers from the node behind its own.
 func (t *tours) links(nodes int) (out [][2]int) {
 	for from := range nodes {
-		for to := range nodes {
-			if from != to && (t.direction == "both" || t.direction == "send" && from == 0 || t.direction == "receive" && to == 0) {
+		for i := 1; i < nodes; i++ {
+			to := (from + i) % nodes
+			if t.direction == "both" || t.direction == "send" && from == 0 || t.direction == "receive" && to == 0 {
 				out = append(out, [2]int{from, to})
 			}
 		}
@@ -59,8 +65,17 @@ func (t *tours) links(nodes int) (out [][2]int) {
 	return out
 }
 
-// tourPass simulates streams over many connections. The rate is node 0's: what
-// it sends or, with direction receive, what it is sent.
+// targets is how many peers a sender has.
+func (t *tours) targets(nodes int) int {
+	if t.direction == "receive" {
+		return 1
+	}
+	return nodes - 1
+}
+
+// tourPass simulates streams over many connections. The rate is that of a NIC:
+// what it sends or, with direction receive, what it is sent; with direction both
+// the mean of all, which need not be alike at every moment.
 func (r *runner) tourPass(p *plan) error {
 	var rec *sim.Recorder
 	if r.breakdown {
@@ -80,7 +95,6 @@ func (r *runner) tourPass(p *plan) error {
 	nodes := len(m.nics)
 	links := t.links(nodes)
 	group := workload.NewGroup(run, stage.Latency, max(1, p.fg.agents*p.iterations/p.fg.batch/recordedOps))
-	others := workload.NewGroup(run, stage.NoMetric, 1)
 	ctas := (p.fg.agents + p.fg.perCTA - 1) / p.fg.perCTA
 	var fwd side
 	type tour struct {
@@ -88,13 +102,12 @@ func (r *runner) tourPass(p *plan) error {
 		*workload.Stream
 	}
 	all := make([][]tour, nodes)
-	next := make([]int, nodes) // connection that a sender adds next
+	initiators := map[int]*path.DoorbellPath{} // over DC, by node
+	next := make([]int, nodes)                 // connection that a sender adds next
 	for _, l := range links {
 		from := l[0]
-		per := p.connectionsTo(l, nodes)
-		q := *p
-		q.fg.queues = per
-		s, err := r.side(m, &q, from, l[1])
+		per := t.to(l, nodes)
+		s, err := r.towards(m, p, from, l[1], per, initiators)
 		if err != nil {
 			return err
 		}
@@ -103,11 +116,7 @@ func (r *runner) tourPass(p *plan) error {
 		}
 		if all[from] == nil {
 			for range p.fg.agents {
-				g, n := others, -1
-				if from == 0 || t.direction == "receive" {
-					g, n = group, p.iterations
-				}
-				x := workload.NewStream(g, n, p.warmup, p.window)
+				x := workload.NewStream(group, p.iterations, p.warmup, p.window)
 				all[from] = append(all[from], tour{workload.NewTour(x, t.visit), x})
 			}
 		}
@@ -115,11 +124,14 @@ func (r *runner) tourPass(p *plan) error {
 		for i := range per {
 			a := next[from] % p.fg.agents
 			next[from]++
+			if p.overDC > 0 { // a thread has its initiators to itself
+				a = i % p.fg.agents
+			}
 			id := a / p.fg.perCTA % m.gpus[from].SMs
 			if sms[id] == nil {
 				sms[id] = gpu.NewSM(m.gpus[from], m.env.Nodes[from].Rand)
 			}
-			all[from][a].Add(s.thread(sms[id], id, i, all[from][a].Tour))
+			all[from][a].Add(s.thread(sms[id], p.fg.warp(a, m.gpus[from]), i, all[from][a].Tour))
 		}
 	}
 	first := m.usage(run, fwd)
@@ -129,7 +141,9 @@ func (r *runner) tourPass(p *plan) error {
 		first = m.usage(run, fwd)
 	}
 	run.OnEnd = func() { last = m.usage(run, fwd) }
+	initiating := 0
 	for _, ts := range all {
+		initiating += len(ts)
 		for _, x := range ts {
 			x.Start(x.Tour)
 		}
@@ -144,24 +158,35 @@ func (r *runner) tourPass(p *plan) error {
 	}
 	r.strikes(m.faults)
 	if n := run.Open(); n > 0 {
-		r.out.Err = r.stuck(m, n, p.fg.agents, nil, find)
+		r.out.Err = r.stuck(m, n, initiating, nil, find)
+	}
+	if t.direction == "both" {
+		group.Share(nodes)
 	}
 	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
 	return nil
 }
 
-// connectionsTo is the sender's share for one peer.
-func (p *plan) connectionsTo(l [2]int, nodes int) int {
-	peers := nodes - 1
-	if p.tours.direction == "receive" {
-		peers = 1
+// towards sets the path up for one pair of nodes: with so many queues of its own
+// or, over DC, with the initiators of the node.
+func (r *runner) towards(m *machine, p *plan, from, to, queues int, initiators map[int]*path.DoorbellPath) (side, error) {
+	if d := initiators[from]; d != nil {
+		return doorbellSide{d.Towards(to)}, nil
 	}
-	n := p.tours.connections / peers
-	i := l[1] // the peers before this one
-	if l[1] > l[0] {
-		i--
+	q := *p
+	q.fg.queues = max(queues, p.overDC)
+	s, err := r.side(m, &q, from, to)
+	if d, ok := s.(doorbellSide); ok && p.overDC > 0 {
+		initiators[from] = d.DoorbellPath
 	}
-	if p.tours.direction != "receive" && i < p.tours.connections%peers {
+	return s, err
+}
+
+// to is the sender's share of connections for one peer.
+func (t *tours) to(l [2]int, nodes int) int {
+	peers := t.targets(nodes)
+	n := t.connections / peers
+	if before := (l[1] - l[0] - 1 + nodes) % nodes; peers > 1 && before < t.connections%peers {
 		n++
 	}
 	return n

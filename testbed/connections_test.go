@@ -56,6 +56,63 @@ func TestConnections(t *testing.T) {
 	}
 }
 
+// Beyond the cache more connections are never faster, whatever a visit spares: 3 %
+// are for where a run begins and ends.
+func TestConnectionsFall(t *testing.T) {
+	for _, c := range []struct {
+		direction string
+		visit     int
+	}{{"both", 1}, {"both", 16}, {"receive", 16}} {
+		last := math.Inf(1)
+		for _, n := range []int{16, 32, 64, 128, 256} {
+			s := scene{hardware: "nic.context.cache: 80kB", paths: []string{"mini-gda"}, workload: fmt.Sprintf(strings.ReplaceAll(manyConnections, ": 16,", fmt.Sprintf(": %d,", c.visit)), n, c.direction)}
+			rate := metric(t, &paths(t, s)[0], stage.MessageRate).Value
+			if rate > 1.03*last {
+				t.Errorf("%s, %d writes a visit: %.1f M/s over %d connections, %.1f over fewer", c.direction, c.visit, rate, n, last)
+			}
+			last = rate
+		}
+	}
+}
+
+// A receive that finds no read free stops its NIC's port, answers included: so a node
+// whose peer misses cannot be sent to at full rate meanwhile, and two nodes alike stay
+// alike whatever the seed.
+func TestConnectionsEven(t *testing.T) {
+	for seed := range 3 {
+		s := scene{hardware: "nic.context.cache: 800kB", paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 8B, outstanding: 64, wqes_per_doorbell: 16, initiators: {ctas: 64}, connections: 512, direction: both, iterations: 1500, warmup: 1000}"}
+		r, err := testbed.Run(context.Background(), parse(t, fmt.Sprintf("%s\nseed: %d\n", s.text(), seed+1)), testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ports []int64
+		for _, l := range r.Points[0].Paths[0].Cost.Links {
+			if strings.HasSuffix(l.Name, ".port") {
+				ports = append(ports, l.Bytes)
+			}
+		}
+		if len(ports) != 2 || math.Abs(float64(ports[0])/float64(ports[1])-1) > 0.1 {
+			t.Errorf("seed %d: ports carried %v bytes, want alike", seed+1, ports)
+		}
+	}
+}
+
+// A cache that holds no connection is refused.
+func TestContextCacheTooSmall(t *testing.T) {
+	for hardware, want := range map[string]string{
+		"nic.context.cache: 2kB":                           "do not hold the 2560 B of one connection",
+		"nic.context.cache: 3kB\nnic.context.line: 1600B":  "hardware.nic.context.cache: 3000 B in lines of 1600 B do not hold",
+		"nic.context.cache: 2500B\nnic.context.page: 0B":   "",
+		"nic.context.cache: 2600B\nnic.context.page: 100B": "do not hold",
+	} {
+		s := scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B, iterations: 2, warmup: 0}"}
+		_, err := testbed.Run(context.Background(), parse(t, s.text()), testbed.Options{})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", hardware, err, want)
+		}
+	}
+}
+
 func TestConnectionErrors(t *testing.T) {
 	ok := fmt.Sprintf(manyConnections, 64, "send")
 	for _, c := range []struct{ name, path, workload, nodes, want string }{
@@ -64,6 +121,7 @@ func TestConnectionErrors(t *testing.T) {
 		{"proxy", "mini-proxy", ok, "2", "for a path whose CPU posts"},
 		{"qps", "{name: p, stack: mini-gda, set: {qps_per_peer: 64}}", ok, "2", "beside qps_per_peer"},
 		{"visit", "mini-gda", strings.Replace(ok, "visit: 16", "visit: 8", 1), "2", "writes_per_visit: 8 (want 16"},
+		{"dc", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 20}}", ok, "3", "64 between 16 initiators' 20 DC initiators and 2 targets (want 32 to 40"},
 		{"nodes", "mini-gda", "{kind: put, bytes: 8B}", "3", "cluster.nodes: 3 without workload.connections"},
 	} {
 		s := scene{paths: []string{c.path}, workload: c.workload}

@@ -20,6 +20,16 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			d.SlotIn = pcie.GPU
 		}
 	}
+	if d.Library == path.LibBare || d.Library == path.LibNVSHMEM {
+		d.DCIs = c.Count("path.dcis")
+		if c.Enum("path.transport") == "dc" {
+			if d.DCIs == 0 {
+				return posting, wqes, errors.New("dcis: 0 with transport dc (want at least 1)")
+			}
+			p.overDC, d.Vector = d.DCIs, c.Bytes("path.address_vector")
+			d.DCIs = 0 // the pool's are the queues that carry the messages
+		}
+	}
 	if d.Library == path.LibBare {
 		return posting, wqes, nil
 	}
@@ -64,14 +74,6 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			d.Counts.PublicCalls, d.Counts.PublicLines = c.Count("path.steps.public_calls"), c.Count("path.steps.public_lines")
 		}
 		d.SlotCheck = c.Bool("path.slot_check")
-		d.DCIs = c.Count("path.dcis")
-		if c.Enum("path.transport") == "dc" {
-			if d.DCIs == 0 {
-				return posting, wqes, errors.New("dcis: 0 with transport dc (want at least 1)")
-			}
-			p.overDC, d.Vector = d.DCIs, c.Bytes("path.address_vector")
-			d.DCIs = 0 // the pool's are the queues that carry the messages
-		}
 		// The internal routine is told its QP; the public one takes the next.
 		d.PicksQueue = d.Public && !c.Has("workload.background.kind")
 		if d.Queues == pcie.Host && d.Fence == path.FenceDevice {

@@ -227,7 +227,8 @@ func nicConfig(c *scenarios.Config) nic.Config {
 		Relaxed: relaxed(c), RelaxedFlag: relaxedFlag(c), OnDemand: c.Enum("workload.registration") == "on-demand", PageFault: c.Delay("hardware.nic.page_fault"), Window: window(c),
 		BlueFlame: c.Bytes("hardware.nic.blueflame"), MaxQP: c.Count("hardware.nic.max_qp"), SQDepth: c.Count("hardware.nic.sq_depth"),
 		Context: nic.Context{
-			Cache: c.Bytes("hardware.nic.context.cache"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),
+			Cache: c.Bytes("hardware.nic.context.cache"), Line: c.Bytes("hardware.nic.context.line"), Requester: c.Bytes("hardware.nic.context.requester"), Responder: c.Bytes("hardware.nic.context.responder"),
+			Page: c.Bytes("hardware.nic.context.page"), DCR: c.Bytes("hardware.nic.context.dcr"), DCRReads: c.Count("hardware.nic.context.dcr_reads"),
 			Fetch: c.Bytes("hardware.nic.context.fetch"), Reads: c.Count("hardware.nic.context.reads"), Install: c.Delay("hardware.nic.context.install"),
 		},
 	}

@@ -355,6 +355,9 @@ func (g *Group) Open() { g.begin, g.count, g.cold, g.late = g.run.Eng.Now(), 0, 
 // when the window opened.
 func (g *Group) Late() int { return g.late }
 
+// Share makes the rate that of one of n nodes that sent alike.
+func (g *Group) Share(n int) { g.count /= n }
+
 // Close ends the window.
 func (g *Group) Close() {
 	if !g.over {

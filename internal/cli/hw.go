@@ -258,7 +258,7 @@ func about(es []scenarios.Expect, r *result.Result) (kept []scenarios.Expect, le
 		return path == "" || slices.ContainsFunc(r.Points, func(p result.Point) bool { return p.Path(path) != nil })
 	}
 	for _, e := range es {
-		if ran(e.Path) && ran(e.MinusPath) && !slices.ContainsFunc(e.Order, func(p string) bool { return !ran(p) }) {
+		if ran(e.Path) && ran(e.MinusPath) && (e.Over == nil || ran(e.Over.Path)) && !slices.ContainsFunc(e.Order, func(p string) bool { return !ran(p) }) {
 			kept = append(kept, e)
 		} else {
 			left++

@@ -102,6 +102,8 @@ type Network struct {
 	arrived []int
 	flights []flight
 	free    uint32
+	held    []bool             // nodes that take nothing
+	waiting []sim.FIFO[uint32] // flights in front of them
 	kinds   [][4]sim.Kind
 	ackKind [][4]sim.Kind
 }
@@ -115,7 +117,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) 
 	if cfg.Hops == 0 && n != 2 {
 		return nil, fmt.Errorf("fabric: %d nodes back to back, want 2", n)
 	}
-	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n), lost: make([]Lost, n), arrived: make([]int, n)}
+	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n), lost: make([]Lost, n), arrived: make([]int, n), held: make([]bool, n), waiting: make([]sim.FIFO[uint32], n)}
 	w.atOut = eng.Register(atOut{w})
 	w.atEnd = eng.Register(atEnd{w})
 	for i := range n {
@@ -210,9 +212,34 @@ func (a atOut) Handle(id uint32) {
 
 type atEnd struct{ *Network }
 
-// Handle delivers the packet.
+// Handle delivers the packet, if its node takes any.
 func (a atEnd) Handle(id uint32) {
 	w := a.Network
+	f := &w.flights[id]
+	if w.held[f.to] {
+		w.waiting[f.to].Push(id)
+		return
+	}
+	w.deliver(id)
+}
+
+// Hold keeps packets for the node back, in order, as link-level credits do while
+// its NIC takes nothing from the wire.
+func (w *Network) Hold(node int) { w.held[node] = true }
+
+// Release lets a held node have its packets, until one of them has it held again.
+func (w *Network) Release(node int) {
+	w.held[node] = false
+	for q := &w.waiting[node]; q.Len() > 0 && !w.held[node]; {
+		id := q.Pop()
+		f := &w.flights[id]
+		now := w.eng.Now()
+		f.cause = w.rec.Span(f.cause, f.kinds[3], now, now, 0)
+		w.deliver(id)
+	}
+}
+
+func (w *Network) deliver(id uint32) {
 	f := &w.flights[id]
 	done, arg, c := f.done, f.arg, f.cause
 	w.arrived[f.from]++

@@ -2,6 +2,7 @@ package fabric_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gdisim/model/fabric"
@@ -152,5 +153,32 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := fabric.New(sim.New(), nil, nil, 3, fabric.Config{Rate: rate}); err == nil {
 		t.Error("no error for three nodes back to back")
+	}
+}
+
+// A held node gets nothing; released, it gets all in order, until it is held again.
+func TestHold(t *testing.T) {
+	eng, w := build(t, 2, fabric.Config{Hops: 1})
+	var got []uint32
+	s := sink(func(arg uint32) {
+		if got = append(got, arg); arg == 1 {
+			w.Hold(1)
+		}
+	})
+	w.Hold(1)
+	for i := range uint32(3) {
+		w.Send(0, 1, fabric.WriteFirst, 8, false, sim.Cause{}, s, i)
+	}
+	eng.Run()
+	if len(got) != 0 || w.Delivered()[0] != 0 {
+		t.Fatalf("held, and got %v", got)
+	}
+	w.Release(1)
+	if !slices.Equal(got, []uint32{0, 1}) {
+		t.Fatalf("released until packet 1: got %v", got)
+	}
+	w.Release(1)
+	if !slices.Equal(got, []uint32{0, 1, 2}) || w.Delivered()[0] != 3 {
+		t.Fatalf("got %v, %d delivered", got, w.Delivered()[0])
 	}
 }

@@ -33,6 +33,9 @@ func (n *NIC) complete(id uint32, c sim.Cause) {
 	if q.failed != "" {
 		return
 	}
+	if q.dc != nil {
+		q.answered()
+	}
 	if len(q.slow) > 0 && int32(index-q.slow[0]) > 0 {
 		m.wqe.Cause = c
 		i := len(q.late)

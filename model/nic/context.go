@@ -1,64 +1,107 @@
 package nic
 
 import (
+	"errors"
+	"fmt"
+
 	"gdisim/model/pcie"
 	"gdisim/sim"
 )
 
-// Context describes the cache of connection state on the NIC. Each QP has two
-// entries: what its requester needs (context, translations, the WQEs of a
-// visit) and what the responder at the peer needs. A miss is a PCIe read of
-// host memory. A requester's is read before its queue is served, beside other
-// queues' work; a packet whose responder state is missing waits for it, and at
-// most Reads such reads are under way.
+// Context describes the cache of connection state on the NIC, made of lines that
+// are replaced one by one. Each QP has two entries: what its requester needs
+// (context, translations, the WQEs of a visit) and what the responder at the peer
+// needs; a DC initiator has one of these at each of its targets. A miss is a PCIe
+// read of host memory. A requester's is read before its queue is served, beside other
+// queues' work. A packet whose responder state is missing waits for it while
+// others pass, until Reads such reads are under way: then the next such packet
+// stops the NIC's receiving, answers to its own requests included.
 type Context struct {
-	Cache     int64 // bytes; 0: everything fits
+	Cache     int64 // bytes, which hold the state of one connection at least; 0: everything fits
+	Line      int64 // bytes
 	Requester int64 // bytes of an entry
+	Page      int64 // more of a requester's for each page of a queue in host memory
 	Responder int64
 	Fetch     int64     // bytes of a read
-	Reads     int       // misses of received packets that are served at a time
+	DCR       int64     // bytes of an entry for a DC initiator at its target
+	DCRReads  int       // reads of its miss, one after the other; 0: one
+	Reads     int       // misses of received packets that are served at a time; 0: one
 	Install   sim.Delay // from the read's data until the state can be used
 }
 
-// entry is connection state that may be in the cache.
-type entry struct {
-	at int // index in the cache plus one; 0: not there
-}
+// entry is connection state, of which lines may be in the cache.
+type entry struct{ lines int }
 
-// cache holds entries; which one goes for a new one is drawn, each alike: an
-// entry's bytes are at the mercy of all bytes that come, where a hash puts them.
-type cache struct {
-	used  int64
-	items []cached
-}
+// cache holds lines; which one goes for a new one is drawn, each alike: a line is
+// at the mercy of all that come, where a hash puts them.
+type cache struct{ owners []*entry }
 
-type cached struct {
-	e    *entry
-	size int64
+// cached reports whether all of an entry is there.
+func (n *NIC) cached(e *entry, size int64) bool {
+	return n.cfg.Context.Cache == 0 || int64(e.lines)*n.cfg.Context.Line >= size
 }
 
 // touch reports whether the entry was cached; afterwards it is.
 func (n *NIC) touch(e *entry, size int64) bool {
-	limit := n.cfg.Context.Cache
-	if limit == 0 || e.at > 0 {
+	if n.cached(e, size) {
 		return true
 	}
-	c := &n.contexts
-	for c.used+size > limit && len(c.items) > 0 {
-		i, last := n.rng.IntN(len(c.items)), len(c.items)-1
-		c.used -= c.items[i].size
-		c.items[i].e.at = 0
-		if i != last {
-			c.items[i] = c.items[last]
-			c.items[i].e.at = i + 1
+	x, c := &n.cfg.Context, &n.contexts
+	for !n.cached(e, size) {
+		if int64(len(c.owners)) < x.Cache/x.Line {
+			c.owners = append(c.owners, e)
+		} else {
+			i := n.rng.IntN(len(c.owners))
+			c.owners[i].lines--
+			c.owners[i] = e
 		}
-		c.items = c.items[:last]
+		e.lines++
 	}
-	c.items = append(c.items, cached{e, size})
-	c.used += size
-	e.at = len(c.items)
 	n.ContextReads++
 	return false
+}
+
+// checkContext refuses a cache that cannot hold the largest entry.
+func (n *NIC) checkContext() error {
+	x := &n.cfg.Context
+	if x.Cache == 0 {
+		return nil
+	}
+	if x.Line <= 0 {
+		return errors.New("hardware.nic.context.line: 0 B beside a cache (want 1 B at least)")
+	}
+	if need := max(n.requesterSize(pcie.Host), x.Responder, x.DCR); x.Cache/x.Line*x.Line < need {
+		return fmt.Errorf("hardware.nic.context.cache: %d B in lines of %d B do not hold the %d B of one connection (want more, or 0 for no limit)", x.Cache, x.Line, need)
+	}
+	return nil
+}
+
+// hostPage is a page of host memory, of which a queue there has many: its
+// addresses are part of the state. GPU memory is mapped in pages that hold a queue.
+const hostPage = 4096
+
+// requesterSize returns the bytes of the entry of a requester with such queues.
+func (n *NIC) requesterSize(queues pcie.Unit) int64 {
+	x := &n.cfg.Context
+	if queues != pcie.Host {
+		return x.Requester
+	}
+	pages := func(element int64) int64 { return (int64(n.cfg.SQDepth)*element + hostPage - 1) / hostPage }
+	return x.Requester + x.Page*(pages(WQEBB)+pages(n.cfg.CQEBytes))
+}
+
+// create has the entry cached, as what makes a connection leaves it.
+func (n *NIC) create(e *entry, size int64) {
+	before := n.ContextReads
+	n.touch(e, size)
+	n.ContextReads = before
+}
+
+// responder is what the NIC at the peer has of a connection.
+type responder struct {
+	entry
+	held, last uint32 // packets that wait for the entry
+	left       int    // reads until it is there
 }
 
 // absent reports whether the queue's work has to wait for its requester's
@@ -69,7 +112,7 @@ func (q *QP) absent(h sim.HandlerID) bool {
 		q.again = append(q.again, h)
 		return true
 	}
-	if q.came == n.eng.Now() || n.touch(&q.requester, n.cfg.Context.Requester) {
+	if q.came == n.eng.Now() || n.touch(&q.requester, n.requesterSize(q.queues)) {
 		return false
 	}
 	q.loading = true
@@ -99,42 +142,61 @@ func (r requesterThere) Handle(id uint32) {
 	q.again = q.again[:0]
 }
 
+// responderAt returns the queue's responder on a node, and the bytes of its entry
+// and the reads of a miss there.
+func (q *QP) responderAt(n *NIC) (r *responder, size int64, reads int) {
+	x := &n.cfg.Context
+	if q.dc != nil {
+		return &q.dc.targets[n.node], x.DCR, max(1, x.DCRReads)
+	}
+	return &q.responder, x.Responder, 1
+}
+
 // waits reports whether a received packet has to wait for its responder's
-// context, behind which the QP's later packets wait too.
+// context, behind which the connection's later packets wait too.
 func (a arrived) waits(pk uint32) bool {
 	n, src := a.local, a.remote
-	q := src.qps[src.pkts[pk].qp]
-	if q.heldLast == 0 {
-		if n.touch(&q.responder, n.cfg.Context.Responder) {
-			return false
-		}
-		n.missing = append(n.missing, q)
-		q.held = pk
-	} else {
-		src.pkts[q.heldLast].next = pk
+	p := &src.pkts[pk]
+	r, size, reads := src.qps[p.qp].responderAt(n)
+	switch {
+	case r.held != 0:
+		src.pkts[r.last].next = pk
+		r.last = pk
+	case n.cached(&r.entry, size):
+		return false
+	case n.reading == max(1, n.cfg.Context.Reads):
+		n.stuck = stuck{a, pk}
+		n.net.Hold(n.node)
+	default:
+		n.touch(&r.entry, size)
+		n.reading++
+		r.held, r.last, r.left = pk, pk, reads
+		responderRead{a.peer}.next(r, p.qp)
 	}
-	q.heldLast = pk
-	n.readResponder()
 	return true
 }
 
-// readResponder starts the next read for packets that wait.
-func (n *NIC) readResponder() {
-	for n.reading < max(1, n.cfg.Context.Reads) && n.reading < len(n.missing) {
-		q := n.missing[n.reading]
-		n.reading++
-		n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, q.nic.pkts[q.held].cause, n.kind.rx, responderRead{n.peers[q.nic.node]}, uint32(q.id))
-	}
+// stuck is the packet that stops a NIC's receiving.
+type stuck struct {
+	arrived
+	pk uint32 // 0: none
 }
 
 type responderRead struct{ *peer }
 
-// Done has a responder's context at the NIC.
+func (r responderRead) next(x *responder, qp uint32) {
+	n := r.local
+	x.left--
+	n.bus.Read(pcie.NIC, pcie.Host, n.cfg.Context.Fetch, r.remote.pkts[x.held].cause, n.kind.rx, r, qp)
+}
+
+// Done has a responder's context at the NIC, or what says where it is.
 func (r responderRead) Done(id uint32, c sim.Cause) {
 	n := r.local
+	x, _, _ := r.remote.qps[id].responderAt(n)
 	now := n.eng.Now()
 	end := now.Add(n.cfg.Context.Install.Draw(n.rng))
-	r.remote.pkts[r.remote.qps[id].held].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
+	r.remote.pkts[x.held].cause = n.rec.Span(c, n.kind.rx, now, end, 0)
 	n.eng.At(end, r.hContext, id)
 }
 
@@ -143,21 +205,23 @@ type responderThere struct{ *peer }
 // Handle lets the packets that waited for the context go on.
 func (r responderThere) Handle(id uint32) {
 	n, src := r.local, r.remote
-	q := src.qps[id]
-	for i, m := range n.missing {
-		if m == q {
-			n.missing = append(n.missing[:i], n.missing[i+1:]...)
-			break
-		}
+	x, _, _ := src.qps[id].responderAt(n)
+	if x.left > 0 {
+		responderRead(r).next(x, id)
+		return
 	}
 	n.reading--
-	for pk := q.held; pk != 0; {
+	for pk := x.held; pk != 0; {
 		p := &src.pkts[pk]
 		next := p.next
 		p.next = 0
 		arrived(r).accept(pk)
 		pk = next
 	}
-	q.held, q.heldLast = 0, 0
-	n.readResponder()
+	x.held, x.last = 0, 0
+	if s := n.stuck; s.pk != 0 {
+		n.stuck.pk = 0
+		s.Done(s.pk, s.remote.pkts[s.pk].cause) // a read is free: it goes on
+		n.net.Release(n.node)
+	}
 }

@@ -54,12 +54,14 @@ const (
 	RDMAWrite Opcode = iota
 	RDMARead
 	FetchAdd
+	dcConnect // a packet, not a WQE
 )
 
 // WQE is a work queue element as a poster writes it.
 type WQE struct {
 	Opcode   Opcode
 	Bytes    int64
+	Peer     int   // node that a DC initiator's message goes to
 	Vector   int64 // address vector, which names the peer in a WQE over DC; 0: over RC
 	Inline   bool
 	Signaled bool
@@ -162,12 +164,12 @@ type NIC struct {
 	// Retransmits counts packets that were sent again.
 	Retransmits int
 	Failures    int // queues in the error state
-	// ContextReads counts the reads of connection state that was not cached.
+	// ContextReads counts misses of connection state.
 	ContextReads int
 	pages        faults
 	contexts     cache
-	missing      []*QP // of peers, whose packets wait for responder state
-	reading      int
+	reading      int // of responder state, for packets that wait
+	stuck        stuck
 	Faults       Faults
 	// Find is told of what went wrong, and when; nil if nobody asks.
 	Find func(at sim.Time, h stage.Hazard)
@@ -192,6 +194,9 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 		return nil, fmt.Errorf("nic: mtu %d, fetch %d, read-ahead %d and sq depth %d must be positive", cfg.MTU, cfg.FetchMax, cfg.ReadAhead, cfg.SQDepth)
 	}
 	n := &NIC{cfg: cfg, node: node, eng: eng, rec: rec, rng: rng, bus: bus, net: net, msgs: make([]message, 0, 256), pkts: make([]packet, 0, 256), fetches: make([]fetch, 0, 64)}
+	if err := n.checkContext(); err != nil {
+		return nil, err
+	}
 	n.hSched = eng.Register(schedule{n})
 	n.hPush = eng.Register(pushed{n})
 	n.hPump = eng.Register(pump{n})
@@ -215,7 +220,8 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node int, cfg Confi
 	return n, nil
 }
 
-// QP is a reliable-connected queue pair's sending half.
+// QP is the sending half of a queue pair, which is reliably connected to one peer
+// or is a DC initiator.
 type QP struct {
 	id     int
 	nic    *NIC
@@ -223,7 +229,7 @@ type QP struct {
 	queues pcie.Unit // where SQ, CQ and record live
 	onCQE  sim.Sink
 
-	vector    int64 // bytes of the address vector of a DC initiator; 0: RC
+	dc        *initiator // nil: RC
 	depth     int
 	sq        []WQE // by producer index modulo its length, which grows up to depth
 	head      uint32
@@ -253,9 +259,7 @@ type QP struct {
 	loading   bool
 	again     []sim.HandlerID
 	came      sim.Time // when the requester's state was read last
-	responder entry    // at the peer, as is what waits for it
-	held      uint32   // packets
-	heldLast  uint32
+	responder responder
 
 	rel      *reliable // nil: nothing is ever lost or refused
 	failed   string    // what put the queue into the error state
@@ -267,24 +271,28 @@ type QP struct {
 // unit; onCQE is told, when a CQE is visible there, how many WQEs have been
 // completed so far (modulo 2^32). It fails beyond the NIC's limit.
 func (n *NIC) NewQP(peer int, queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
+	q, err := n.newQP(queues, onCQE)
+	if err != nil {
+		return nil, err
+	}
+	q.peer = peer
+	if peer < len(n.peers) { // its creation leaves its state in both NICs
+		r := n.peers[peer].remote
+		r.create(&q.responder.entry, r.cfg.Context.Responder)
+	}
+	return q, nil
+}
+
+func (n *NIC) newQP(queues pcie.Unit, onCQE sim.Sink) (*QP, error) {
 	if len(n.qps) >= n.cfg.MaxQP {
 		return nil, fmt.Errorf("more queue pairs than the NIC's %d (want fewer queues, or hardware.nic.max_qp higher)", n.cfg.MaxQP)
 	}
-	q := &QP{id: len(n.qps), nic: n, peer: peer, queues: queues, onCQE: onCQE, came: -1, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
+	q := &QP{id: len(n.qps), nic: n, queues: queues, onCQE: onCQE, came: -1, depth: n.cfg.SQDepth, sq: make([]WQE, min(n.cfg.SQDepth, 32))}
 	if n.cfg.Retry.On {
 		q.rel = &reliable{}
 	}
 	n.qps = append(n.qps, q)
-	// Creating a connection leaves its state in both NICs.
-	before := n.ContextReads
-	n.touch(&q.requester, n.cfg.Context.Requester)
-	n.ContextReads = before
-	if peer < len(n.peers) {
-		r := n.peers[peer].remote
-		before := r.ContextReads
-		r.touch(&q.responder, n.cfg.Context.Responder)
-		r.ContextReads = before
-	}
+	n.create(&q.requester, n.requesterSize(queues))
 	return q, nil
 }
 
@@ -327,7 +335,7 @@ func (q *QP) Post(w WQE) uint32 {
 			*q.at(i) = old[i%uint32(len(old))]
 		}
 	}
-	w.addr, w.Vector = q.place(&w), q.vector
+	q.address(&w)
 	*q.at(q.head) = w
 	q.head++
 	return q.head
@@ -341,13 +349,18 @@ func (q *QP) Reserve() uint32 {
 
 // Fill writes the WQE of a reserved slot.
 func (q *QP) Fill(i uint32, w WQE) {
-	w.reserved, w.rung, w.addr = true, q.at(i).rung, q.place(&w)
+	w.reserved, w.rung = true, q.at(i).rung
+	q.address(&w)
 	*q.at(i) = w
 }
 
-// OverDC makes the queue a DC initiator, whose WQEs carry an address vector of so
-// many bytes.
-func (q *QP) OverDC(vector int64) { q.vector = vector }
+// address says in the WQE where its payload lies and over DC, by a vector, whose.
+func (q *QP) address(w *WQE) {
+	w.addr = q.place(w)
+	if q.dc != nil {
+		w.Vector = q.dc.vector
+	}
+}
 
 // Head returns the producer index.
 func (q *QP) Head() uint32 { return q.head }

@@ -39,6 +39,10 @@ type received struct{ *peer }
 func (r received) Handle(pk uint32) {
 	n, src := r.local, r.remote
 	p := &src.pkts[pk]
+	if p.op == dcConnect {
+		src.freePkt(pk)
+		return
+	}
 	if src.qps[p.qp].rel != nil && !r.inOrder(pk) {
 		return
 	}

@@ -160,6 +160,9 @@ func (q *QP) transmit() {
 			return
 		}
 		if first {
+			if q.dc != nil && !q.connected(id) {
+				return
+			}
 			// The queue's unit holds one message until the engine takes it: so
 			// the engine goes round the queues, however much each has to send.
 			if free := max(q.unit.FreeAt(), q.taken); free > now {
@@ -182,6 +185,9 @@ func (q *QP) transmit() {
 		}
 		q.taken = n.emit(pk, m.wqe.Cause, first)
 		if last {
+			if q.dc != nil {
+				q.dc.asks(m, q.rel != nil)
+			}
 			q.first = m.next
 			m.next = 0
 			if q.first == 0 {
@@ -218,6 +224,7 @@ func (t transmit) Handle(pk uint32) {
 	p := &n.pkts[pk]
 	kind, bytes := fabric.WriteNext, p.bytes
 	switch {
+	case p.op == dcConnect: // names no memory
 	case p.op == RDMARead:
 		kind, bytes = fabric.ReadRequest, 0
 	case p.op == FetchAdd:
@@ -225,13 +232,16 @@ func (t transmit) Handle(pk uint32) {
 	case p.first:
 		kind = fabric.WriteFirst
 	}
-	if n.qps[p.qp].vector > 0 {
+	q := n.qps[p.qp]
+	to := q.peer
+	if q.dc != nil {
 		bytes += deth
+		to = q.dc.target
 	}
 	if p.read {
-		defer n.left(n.qps[p.qp], p.bytes)
+		defer n.left(q, p.bytes)
 	}
-	dst := n.peers[n.qps[p.qp].peer].remote
+	dst := n.peers[to].remote
 	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {
 		n.freePkt(pk)
 	}

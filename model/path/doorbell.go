@@ -65,14 +65,17 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 	p := &DoorbellPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	for range queues {
 		q := &queue{path: p, index: len(p.queues), cq: p.node.newHostWord()}
-		qp, err := p.node.NIC.NewQP(peer, cfg.Queues, q)
+		var qp *nic.QP
+		var err error
+		if cfg.Vector > 0 {
+			qp, err = p.node.NIC.NewDCI(cfg.Vector, cfg.Queues, q)
+		} else {
+			qp, err = p.node.NIC.NewQP(peer, cfg.Queues, q)
+		}
 		if err != nil {
 			return nil, err
 		}
 		q.qp, q.depth = qp, qp.Free()
-		if cfg.Vector > 0 {
-			qp.OverDC(cfg.Vector)
-		}
 		if cfg.Depth > 0 {
 			q.depth = min(q.depth, cfg.Depth)
 		}
@@ -109,6 +112,14 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		})
 	}
 	return p, nil
+}
+
+// Towards returns a path by the same queues, which are DC initiators, to another
+// peer.
+func (p *DoorbellPath) Towards(peer int) *DoorbellPath {
+	other := *p
+	other.peer = peer
+	return &other
 }
 
 // bind repeats the per-message steps, gives the inline copy its bytes, and
@@ -400,7 +411,7 @@ func (t *poster) fill() {
 		visible = t.t.Add(t.sm.Draw(t.sm.Config().Build) + t.sm.Draw(t.sm.Config().StoreVisible))
 		p.env.find(p.node, stage.StaleDescriptor, stage.Possible, q.qp.ID(), "a fault let a doorbell leave before its WQE was stored")
 	}
-	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Visible: visible, Cause: t.c}
+	w := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Visible: visible, Cause: t.c, Peer: p.peer}
 	w.Local, w.Remote = m.ends(p.cfg.Payload)
 	if m.Get {
 		w.Opcode = nic.RDMARead
