@@ -555,9 +555,6 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 			for i := range p.bg.agents {
 				c := workload.NewStream(background, -1, 0, max(p.bgWindow, p.fg.batch)) // the path's threads all post its batches
 				t := s.thread(sm(n, smOf(p, p.bg, i, 0)), p.bg.warp(i, m.gpus[n]), p.bg.queue(i), c)
-				if x, ok := t.(interface{ Plain() }); ok {
-					x.Plain()
-				}
 				if b, ok := t.(interface{ Background() }); ok {
 					b.Background()
 				}

@@ -82,7 +82,7 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		p.queues = append(p.queues, q)
 	}
 	prog := cfg.Program(m, env.InlineLimit, checks)
-	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, env.Sector)
+	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
 	if cfg.Library != LibBare && cfg.Insist {
 		for i := range p.queues {
 			p.waits = append(p.waits, cfg.Wait(i, queues))
@@ -93,11 +93,11 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		p.portion = 1
 	}
 	plain := Message{Bytes: m.Bytes}
-	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, env.Sector)
+	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
 	if cfg.Library == LibDeepEP {
 		var l list
 		cfg.ringOnce(&l)
-		p.insist = bind(Program{After: l}, m, 1, true, env.Sector)
+		p.insist = bind(Program{After: l}, m, 1, true, p.node.GPU)
 	}
 	if cfg.HostRings {
 		p.ringer = newRinger(p)
@@ -122,10 +122,10 @@ func (p *DoorbellPath) Towards(peer int) *DoorbellPath {
 	return &other
 }
 
-// bind repeats the per-message steps, gives the inline copy its bytes, and
+// bind repeats the per-message steps, gives copies of the payload their size, and
 // lets every store that leaves the GPU be followed by its posted write. The
 // lanes of a cooperative warp build side by side.
-func bind(p Program, m Message, batch int, together bool, sector int64) []Step {
+func bind(p Program, m Message, batch int, together bool, g *gpu.Config) []Step {
 	var out []Step
 	add := func(list []Step) {
 		for _, s := range list {
@@ -133,7 +133,7 @@ func bind(p Program, m Message, batch int, together bool, sector int64) []Step {
 			case s.Do == DoInline:
 				s.N = int(m.Bytes)
 			case s.copies():
-				s.N = int((m.Bytes + sector - 1) / sector)
+				s.N = g.Sectors(m.Bytes)
 			}
 			out = append(out, s)
 			if s.Do == DoRing || s.Do == DoHostStore || s.Do == DoSlot {

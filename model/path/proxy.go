@@ -72,11 +72,11 @@ type request struct {
 // out over cfg.Workers workers of one QP each.
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
-	p.prog = bind(cfg.Program(m), m, batch, false, env.Sector)
+	p.prog = bind(cfg.Program(m), m, batch, false, p.node.GPU)
 	bare := m
 	bare.Signal = SignalNone
-	p.plain = bind(cfg.Program(bare), bare, batch, false, env.Sector)
-	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, env.Sector)
+	p.plain = bind(cfg.Program(bare), bare, batch, false, p.node.GPU)
+	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, p.node.GPU)
 	for i := range cfg.Workers {
 		w := &worker{path: p, index: i, core: p.node.Core(i)}
 		w.wait = cpu.NewWaiter(w.core, &p.cfg.Wait)
@@ -193,9 +193,9 @@ func (t *producer) Landing() sim.Sink {
 	return t.thread.Landing()
 }
 
-// Plain makes the thread's messages plain ones, whatever signal others of the
-// path have: it is background load.
-func (t *producer) Plain() {
+// Background lets the thread hand over plain messages, whatever signal others of
+// the path have.
+func (t *producer) Background() {
 	t.plain = true
 	t.post = t.path.plain
 }
