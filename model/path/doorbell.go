@@ -92,8 +92,7 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 	if cfg.Library != LibBare && cfg.Posting != PostCooperative && cfg.Lanes <= 1 {
 		p.portion = 1
 	}
-	plain := Message{Bytes: m.Bytes}
-	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
+	p.load = bind(cfg.Program(m.plain(), env.InlineLimit, checks), m.plain(), batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
 	if cfg.Library == LibDeepEP {
 		var l list
 		cfg.ringOnce(&l)
@@ -231,7 +230,7 @@ func (t *poster) Post(c sim.Cause) {
 
 // Background lets the thread post plain puts, whatever the path's messages are.
 func (t *poster) Background() {
-	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes}, t.path.load, true
+	t.msg, t.post, t.plain = t.msg.plain(), t.path.load, true
 }
 
 func (t *poster) shared(s *Step) bool {

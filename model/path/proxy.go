@@ -19,7 +19,7 @@ type ProxyPath struct {
 	batch   int
 	kinds   *kindTable
 	prog    []Step
-	plain   []Step // of messages without a signal
+	plain   []Step // of background load
 	quiet   []Step // completion routine; nil: one poll of the ring's progress
 	workers []*worker
 	rings   []*ring
@@ -57,7 +57,7 @@ type descriptor struct {
 	land  sim.Sink
 	at    sim.Time  // when it became visible
 	there bool      // has arrived
-	plain bool      // without the signal that other messages of the path have
+	plain bool      // background load
 	quiet *producer // who waits for the answer, if it is no message
 }
 
@@ -73,9 +73,9 @@ type request struct {
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
 	p.prog = bind(cfg.Program(m), m, batch, false, p.node.GPU)
-	bare := m
-	bare.Signal = SignalNone
-	p.plain = bind(cfg.Program(bare), bare, batch, false, p.node.GPU)
+	load := m.plain()
+	load.Fresh = m.Fresh // its threads run the same kernel
+	p.plain = bind(cfg.Program(load), load, batch, false, p.node.GPU)
 	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, p.node.GPU)
 	for i := range cfg.Workers {
 		w := &worker{path: p, index: i, core: p.node.Core(i)}
@@ -131,7 +131,7 @@ type producer struct {
 	land    sim.Sink
 	due     sim.FIFO[uint32]
 	post    []Step
-	plain   bool // its messages have no signal
+	plain   bool // its messages are background load
 	doing   purpose
 	slot    uint32      // of its present descriptor
 	granted bool        // one was freed for the thread that waits for room
@@ -193,8 +193,7 @@ func (t *producer) Landing() sim.Sink {
 	return t.thread.Landing()
 }
 
-// Background lets the thread hand over plain messages, whatever signal others of
-// the path have.
+// Background lets the thread hand over plain puts, whatever the path's messages are.
 func (t *producer) Background() {
 	t.plain = true
 	t.post = t.path.plain
@@ -202,11 +201,10 @@ func (t *producer) Background() {
 
 // message returns what the thread sends.
 func (t *producer) message() Message {
-	m := t.path.msg
 	if t.plain {
-		m.Signal = SignalNone
+		return t.path.msg.plain()
 	}
-	return m
+	return t.path.msg
 }
 
 // SendTo lets the thread's messages land at a thread of the peer.

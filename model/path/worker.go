@@ -335,16 +335,16 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 // wqe returns the WQE of a descriptor.
 func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
-	land := d.land
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Cause: c, Land: land}
-	e.Local, e.Remote = p.msg.ends(p.cfg.Payload)
-	if d.plain { // nobody polls it
-		e.Remote = pcie.GPU
+	m := p.msg
+	if d.plain {
+		m = m.plain()
 	}
-	if p.cfg.referenced(p.msg) && !d.plain {
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Cause: c, Land: d.land}
+	e.Local, e.Remote = m.ends(p.cfg.Payload)
+	if p.cfg.referenced(m) {
 		e.Local, e.Inline = pcie.Host, false
 	}
-	if p.msg.Get {
+	if m.Get {
 		e.Opcode = nic.RDMARead
 	}
 	return e
