@@ -67,7 +67,7 @@ func (b *bench) post() (*step, error) {
 	}
 	d := path.Doorbell{
 		Fence: fence, Queues: queues, Payload: payload, Inline: true, InRegister: c.Enum("path.payload_in") == "register",
-		Record: c.Enum("path.record") == "true" || c.Enum("path.record") == "auto" && fence != path.FenceNone && fence != path.FenceGPU && fence != path.FenceGPURelease,
+		Record: record(c, fence),
 		Counts: path.Counts{Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads")},
 	}
 	n, wqes := c.Count("workload.initiators.ctas"), c.Count("workload.wqes_per_doorbell")
