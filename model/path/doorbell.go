@@ -335,7 +335,7 @@ func (t *poster) shared(s *Step) bool {
 		}
 		q.rung = t.end
 	case DoPollCQ:
-		t.pollCQ(s)
+		t.pollCQ()
 		return false
 	case doSend:
 		if p.ringer == nil && !t.gate.pass(t, max(1, s.N)) {
@@ -502,20 +502,7 @@ func (t *poster) await(c sim.Cause) {
 		return
 	}
 	t.c = c
-	t.begin = t.env.Eng.Now()
-	done, ok := t.Retire(c)
-	if t.path.cfg.Queues == pcie.Host {
-		t.looks.word = b.queue.cq
-		t.pollHost(stage.GPUPoll, &t.looks, ok)
-	}
-	if ok {
-		t.found(done)
-		return
-	}
-	if t.state != pollingHost {
-		t.state = polling
-	}
-	b.queue.polls = append(b.queue.polls, t)
+	t.pollCQ()
 }
 
 // found has the CQE that the thread polls for.

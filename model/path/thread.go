@@ -98,15 +98,11 @@ type resume struct{ *thread }
 func (r resume) Handle(uint32) {
 	t := r.thread
 	switch t.state {
-	case running, parked:
-		t.state = running
-		t.t = t.env.Eng.Now()
+	case running, parked, looked:
+		t.state, t.t = running, t.env.Eng.Now()
 		t.run()
 	case loading:
 		t.readHost(t.prog[t.pc].Stage)
-	case looked:
-		t.state, t.t = running, t.env.Eng.Now()
-		t.run()
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)
