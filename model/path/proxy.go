@@ -103,16 +103,6 @@ type producer struct {
 	answers         []answer
 }
 
-// answer is a worker's to the quiet of a thread; the entry that asks for it goes to
-// its ring.
-type answer struct {
-	by    *producer
-	ring  *ring
-	asks  hostReader
-	came  bool
-	cause sim.Cause
-}
-
 // purpose is what the program that a producer runs is for.
 type purpose uint8
 
@@ -328,21 +318,6 @@ func (t *producer) ended() bool {
 	}
 	t.client.Completed(t.c)
 	return false
-}
-
-// answered has worker number w's answer to a quiet in host memory.
-func (t *producer) answered(w int, c sim.Cause) {
-	if len(t.answers) == 1 {
-		w = 0
-	}
-	for t.due.Len() > 0 {
-		t.due.Pop()
-	}
-	a := &t.answers[w]
-	a.came, a.cause = true, c
-	if t.state == pollingHost && t.polled == w+1 {
-		t.hostArrived(c)
-	}
 }
 
 func (t *producer) found(c sim.Cause) {

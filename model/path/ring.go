@@ -38,13 +38,6 @@ type descriptor struct {
 	quiet *producer // who waits for the answer, if it is no message
 }
 
-// request asks for an answer once everything up to a slot has completed.
-type request struct {
-	upto  uint32
-	cause sim.Cause
-	from  *producer
-}
-
 // issue gives the thread the next slot.
 func (r *ring) issue(t *producer) {
 	t.slot = r.issued
@@ -60,11 +53,6 @@ type arrival struct{ *producer }
 // Done is a descriptor visible in its slot.
 func (a arrival) Done(slot uint32, c sim.Cause) {
 	a.ring.fill(slot, descriptor{cause: c, land: a.land, plain: a.plain})
-}
-
-// Done is a quiet's entry visible in its slot.
-func (a *answer) Done(slot uint32, c sim.Cause) {
-	a.ring.fill(slot, descriptor{cause: c, quiet: a.by})
 }
 
 // fill puts a descriptor into its slot. The worker goes by the slots' order: it
@@ -85,15 +73,6 @@ func (r *ring) fill(slot uint32, d descriptor) {
 		r.visible.Push(d)
 		r.worker.notice(r.index)
 	}
-}
-
-type asked struct{ *producer }
-
-// Done is a quiet request visible to the worker.
-func (q asked) Done(upto uint32, c sim.Cause) {
-	r := q.ring
-	r.requests.Push(request{upto, c, q.producer})
-	r.worker.notice(r.index)
 }
 
 // Done is the progress counter, visible where the GPU polls it.

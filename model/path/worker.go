@@ -72,15 +72,6 @@ type chain struct {
 	count uint32 // the ring's counter behind it
 }
 
-// drain is a quiet that waits for the CQEs of what was posted before it.
-type drain struct {
-	upto  uint32
-	cause sim.Cause
-	from  *producer
-	ring  *ring  // where the slot of its entry is freed, if it is one
-	count uint32 // the ring's counter behind the entry
-}
-
 // idle lets the worker's passes go by without events until notice.
 func (w *worker) idle() {
 	cfg := w.core.Config()
@@ -558,47 +549,6 @@ func (w *worker) signal(t sim.Time) {
 	w.cause = rec.Span(c, p.kinds[stage.CPURing], t1, t2, 0)
 	w.state = workerPosting
 	p.env.Eng.At(t2, w.h, 0)
-}
-
-// quiet reads a quiet entry: what was posted so far must complete.
-func (w *worker) quiet(r *ring, t sim.Time) {
-	p, cfg := w.path, w.core.Config()
-	d := r.visible.Pop()
-	r.taken++
-	w.taken++
-	t0, t1 := w.run(t, w.core.Draw(cfg.Miss)+w.core.Draw(cfg.Dequeue)+w.core.Draw(cfg.Publish))
-	k := p.kinds[stage.CPUDequeue]
-	k.Wait = uint8(stage.CPUWait)
-	c := p.env.Rec.Span(w.woken(d.cause, d.at), k, t0, t1, w.last)
-	q := drain{upto: w.qp.Head(), cause: c, from: d.quiet}
-	if p.cfg.Pop {
-		r.Done(r.taken, sim.Cause{})
-	} else {
-		q.ring, q.count = r, r.taken
-	}
-	w.drains.Push(q)
-	w.last = c.Op
-	w.state = workerReaping
-	p.env.Eng.At(t1, w.h, 0)
-}
-
-// finish answers the oldest quiet.
-func (w *worker) finish(t sim.Time) {
-	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
-	d := w.drains.Pop()
-	work := w.times(p.cfg.DrainPolls, cfg.PollEmpty) + w.core.Draw(cfg.Publish)
-	if p.cfg.Quiet == QuietRequest {
-		work += w.times(p.cfg.Peers.Count-1, cfg.Check) // the other peers' queues have nothing outstanding
-	}
-	t0, t1 := w.run(t, work)
-	c := join(rec, d.cause, w.cause, p.kinds[stage.CPUPoll], p.env.Eng.Now())
-	k := p.kinds[stage.CPUPublish]
-	k.Wait = uint8(stage.CPUWait)
-	w.cause = rec.Span(c, k, t0, t1, w.last)
-	w.last = w.cause.Op
-	w.answer, w.ring, w.count = d.from, d.ring, d.count
-	w.state = workerPublishing
-	p.env.Eng.At(t1, w.h, 0)
 }
 
 // reap takes one CQE and publishes what it completes.
