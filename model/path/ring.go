@@ -13,7 +13,7 @@ type ring struct {
 	index    int                  // among the worker's rings
 	issued   uint32               // slots given to threads
 	shown    uint32               // of them, filled without a gap
-	order    sim.FIFO[descriptor] // from there on, as they are filled
+	order    sim.FIFO[descriptor] // from there on, where one was filled before those ahead of it
 	taken    uint32               // descriptors that the worker has read
 	visible  sim.FIFO[descriptor]
 	requests sim.FIFO[request]
@@ -42,7 +42,6 @@ type descriptor struct {
 func (r *ring) issue(t *producer) {
 	t.slot = r.issued
 	r.issued++
-	r.order.Push(descriptor{})
 }
 
 // free is the number of slots that nobody has.
@@ -58,21 +57,32 @@ func (a arrival) Done(slot uint32, c sim.Cause) {
 // fill puts a descriptor into its slot. The worker goes by the slots' order: it
 // comes past one only once that is filled.
 func (r *ring) fill(slot uint32, d descriptor) {
-	env := r.path.env
-	d.there = true
-	*r.order.At(int(slot - r.shown)) = d
-	for r.order.Len() > 0 && r.order.Front().there {
-		d := r.order.Pop()
-		r.shown++
-		d.at = env.Eng.Now()
-		if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
-			*r.visible.Front() = d
-			env.find(r.path.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
-			continue
-		}
-		r.visible.Push(d)
-		r.worker.notice(r.index)
+	ahead := int(slot - r.shown)
+	if ahead == 0 && r.order.Len() == 0 {
+		r.show(d)
+		return
 	}
+	for r.order.Len() <= ahead {
+		r.order.Push(descriptor{})
+	}
+	d.there = true
+	*r.order.At(ahead) = d
+	for r.order.Len() > 0 && r.order.Front().there {
+		r.show(r.order.Pop())
+	}
+}
+
+// show has the descriptor of the next slot before the worker.
+func (r *ring) show(d descriptor) {
+	r.shown++
+	d.at = r.path.env.Eng.Now()
+	if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
+		*r.visible.Front() = d
+		r.path.env.find(r.path.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
+		return
+	}
+	r.visible.Push(d)
+	r.worker.notice(r.index)
 }
 
 // Done is the progress counter, visible where the GPU polls it.
