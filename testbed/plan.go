@@ -84,10 +84,7 @@ func (r *runner) plan() (*plan, error) {
 		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
 		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), Stores: c.Count("path.steps.stores"),
 	}
-	payload := pcie.GPU
-	if c.Enum("path.payload_in") == "host" {
-		payload = pcie.Host
-	}
+	payload := memory(c, "path.payload_in")
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
 		return nil, blocked("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
 	}
@@ -158,13 +155,9 @@ func (r *runner) planProxy(p *plan, payload pcie.Unit, counts path.Counts, wqes 
 	c := r.cfg
 	handoff, _ := path.ParseHandoff(c.Enum("path.proxy.handoff"))
 	nextPut, _ := path.ParseNextPut(c.Enum("path.next_put"))
-	in := pcie.Host
-	if c.Enum("path.proxy.completion_in") == "gpu" {
-		in = pcie.GPU
-	}
 	p.prox = path.Proxy{
 		Handoff: handoff, Chain: c.Count("path.proxy.chain"), Depth: c.Count("path.proxy.depth"), Inline: c.Bool("path.inline"), ValueBytes: c.Bytes("path.proxy.value"),
-		BlueFlame: c.Bool("path.blueflame"), CompletionIn: in, Payload: payload, NextPut: nextPut, Counts: counts,
+		BlueFlame: c.Bool("path.blueflame"), CompletionIn: memory(c, "path.proxy.completion_in"), Payload: payload, NextPut: nextPut, Counts: counts,
 		DescriptorBytes: c.Bytes("path.proxy.descriptor"), TailLines: c.Count("path.steps.tail_lines"), Rewrites: c.Count("path.steps.rewrites"),
 		SignalBytes: c.Bytes("path.proxy.signal_bytes"), Reference: c.Bool("path.proxy.reference"), Stream: p.kind == "stream",
 		SignaledEach: c.Enum("path.proxy.signaled") == "each", Pop: c.Enum("path.proxy.retire") == "pop", PublishEvery: c.Count("path.proxy.publish_every"),
@@ -211,11 +204,7 @@ func (r *runner) planDoorbell(p *plan, payload pcie.Unit, counts path.Counts, wq
 	}
 	fence, _ := path.ParseFence(c.Enum("path.fence"))
 	posting, _ := path.ParsePosting(c.Enum("path.posting"))
-	queues := pcie.GPU
-	if c.Enum("path.queues_in") == "host" {
-		queues = pcie.Host
-	}
-	p.doorbell = path.Doorbell{Fence: fence, Inline: c.Bool("path.inline"), InRegister: c.Enum("path.payload_in") == "register", Posting: posting, Queues: queues, Payload: payload, Counts: counts, RingUnit: wqes}
+	p.doorbell = path.Doorbell{Fence: fence, Inline: c.Bool("path.inline"), InRegister: c.Enum("path.payload_in") == "register", Posting: posting, Queues: memory(c, "path.queues_in"), Payload: payload, Counts: counts, RingUnit: wqes}
 	var err error
 	if p.posting, wqes, err = r.library(p, posting, wqes, c.Count("hardware.gpu.warp")); err != nil {
 		return err
@@ -223,6 +212,15 @@ func (r *runner) planDoorbell(p *plan, payload pcie.Unit, counts path.Counts, wq
 	p.doorbell.Record = record(c, fence)
 	p.fg, err = r.doorbellShape(p, "workload.initiators.", wqes)
 	return err
+}
+
+// memory returns the memory that a key names; an argument of a call comes with the
+// GPU's.
+func memory(c *scenarios.Config, key string) pcie.Unit {
+	if c.Enum(key) == "host" {
+		return pcie.Host
+	}
+	return pcie.GPU
 }
 
 // record reports whether posters write a doorbell record.

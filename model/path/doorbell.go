@@ -128,12 +128,7 @@ func bind(p Program, m Message, batch int, together bool, g *gpu.Config) []Step 
 	var out []Step
 	add := func(list []Step) {
 		for _, s := range list {
-			switch {
-			case s.Do == DoInline:
-				s.N = int(m.Bytes)
-			case s.copies():
-				s.N = g.Sectors(m.Bytes)
-			}
+			s = s.Of(m.Bytes, g)
 			out = append(out, s)
 			if s.Do == DoRing || s.Do == DoHostStore || s.Do == DoSlot {
 				out = append(out, Step{Do: doSend, Stage: s.Stage, N: s.N})

@@ -165,8 +165,7 @@ func (t *thread) run() {
 			t.times(s, cfg.Build)
 			t.built, t.stored = t.t, t.stored || t.acts.stores()
 		case DoInline:
-			// N holds the payload's bytes once the program is bound.
-			t.spend(s.Stage, t.sm.Copy(int64(s.N)))
+			t.spend(s.Stage, t.sm.Copy(4*int64(s.N)))
 		case DoSyncWarp:
 			t.times(s, cfg.SyncWarp)
 		case DoAcquire:
