@@ -33,8 +33,10 @@ type proxyBlock struct {
 	put     int            // of out, before the worker
 	served  int            // of out, whose completion is visible
 	taken   int            // by the worker, beside them
+	storing int            // of those, the completion is on its way
 	issuing bool
 	looking bool
+	shared  bool // the GPU has read the completion's line since it was last stored
 	hIssue  sim.HandlerID
 }
 
@@ -46,19 +48,33 @@ type proxyMessage struct {
 }
 
 // proxyWorker is a CPU thread that looks at its rings in turn, takes one
-// descriptor of each in a pass, and stores a completion. Lines of different rings
-// are on their way to the core at the same time; of one ring the next line is
-// asked for in the next pass.
+// descriptor of each in a pass, and stores a completion. The core goes on to the
+// next rings while the line of a descriptor that it expects is under way, as far as
+// it has fill buffers. A descriptor that it did not expect ends what it did ahead
+// meanwhile, but for the lines that it asked for.
 type proxyWorker struct {
 	b     *bench
 	core  *cpu.Core
 	wait  *cpu.Waiter
+	fills *cpu.Fills
+	guess cpu.Guess // whether a ring has a descriptor
+	flush sim.Delay // what follows a look that the core did not expect to end so begins anew
+	ahead int       // rings that the core looks at beyond one whose line is under way
 	rings []*proxyBlock
+
 	busy  bool
-	first int // ring that the next pass begins at
+	first int // ring that the pass began at
+	pos   int // rings looked at in it
+	found bool
+	began sim.Time
+	free  sim.Time   // when the core is done with the last descriptor
+	order sim.Time   // when the last completion was visible: stores keep their order
+	lines []sim.Time // by ring, when a line asked for ahead is there; 0: none was
 	timer sim.TimerID
 	hWake sim.HandlerID
 	hPass sim.HandlerID
+	hLook sim.HandlerID
+	hPut  sim.HandlerID
 	hDone sim.HandlerID
 }
 
@@ -72,22 +88,24 @@ func (b *bench) proxyEcho() (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	clock, _ := clocks(c)
 	ws := make([]*proxyWorker, min(n, workers))
 	for i := range ws {
-		w := &proxyWorker{b: b, core: b.node.Core(i)}
+		w := &proxyWorker{b: b, core: b.node.Core(i), fills: cpu.NewFills(c.Count("hardware.cpu.fill_buffers")), ahead: c.Count("hardware.cpu.ahead"), flush: priced(c.Cost("hardware.cpu.mispredict"), clock)}
 		w.wait = cpu.NewWaiter(w.core, &policy)
-		w.hWake, w.hPass, w.hDone = b.run.Eng.Register(workerWakes{w}), b.run.Eng.Register(workerPasses{w}), b.run.Eng.Register(workerDone{w})
+		w.hWake, w.hPass, w.hLook = b.run.Eng.Register(workerWakes{w}), b.run.Eng.Register(workerPasses{w}), b.run.Eng.Register(workerLooks{w})
+		w.hPut, w.hDone = b.run.Eng.Register(workerPuts{w}), b.run.Eng.Register(workerDone{w})
 		ws[i] = w
 	}
 	for i := range n {
 		w := ws[i%len(ws)]
-		p := &proxyBlock{b: b, sm: b.sm(), form: form, worker: w, ring: len(w.rings)}
+		p := &proxyBlock{b: b, sm: b.sm(), form: form, worker: w, ring: len(w.rings), shared: true}
 		p.hIssue = b.run.Eng.Register(blockIssues{p})
-		w.rings = append(w.rings, p)
+		w.rings, w.lines = append(w.rings, p), append(w.lines, 0)
 		s.agents = append(s.agents, p)
 	}
 	for _, w := range ws {
-		w.wait.Begin(b.run.Eng.Now(), w.look())
+		w.wait.Begin(b.run.Eng.Now(), w.empty())
 	}
 	return s, nil
 }
@@ -177,7 +195,7 @@ func (p *proxyBlock) look() {
 // Done is the counter as it was when it was read.
 func (p *proxyBlock) Done(uint32, sim.Cause) {
 	now, at := p.b.run.Eng.Now(), p.b.node.Bus.Sampled()
-	p.looking = false
+	p.looking, p.shared = false, true
 	n := 0
 	for n < p.served && p.out[n].at <= at {
 		n++
@@ -200,8 +218,8 @@ func (p *proxyBlock) complete(c sim.Cause) {
 	p.served++
 }
 
-// look is the length of a pass that finds nothing.
-func (w *proxyWorker) look() sim.Duration {
+// empty is the length of a pass that finds nothing.
+func (w *proxyWorker) empty() sim.Duration {
 	cfg := w.core.Config()
 	return cfg.Loop.Mean() + sim.Duration(len(w.rings))*cfg.Check.Mean()
 }
@@ -240,45 +258,102 @@ type workerPasses struct{ *proxyWorker }
 // Handle begins a pass.
 func (h workerPasses) Handle(uint32) { h.pass() }
 
-// pass takes one descriptor from each ring that has any, beginning where the
-// first was found.
+// pass begins to look at each ring, from where the first descriptor was found.
 func (w *proxyWorker) pass() {
-	eng, rec, cfg := w.b.run.Eng, w.b.run.Rec, w.core.Config()
+	w.busy, w.found, w.pos, w.began = true, false, 0, w.b.run.Eng.Now()
+	w.look()
+}
+
+type workerLooks struct{ *proxyWorker }
+
+// Handle goes on with a pass.
+func (h workerLooks) Handle(uint32) { h.look() }
+
+// look goes on to the next ring that has a descriptor, or ends the pass.
+func (w *proxyWorker) look() {
+	eng, cfg := w.b.run.Eng, w.core.Config()
 	now := eng.Now()
-	w.busy = true
 	var at sim.Duration // of the look, from now
-	var done sim.Duration
-	found := false
-	for i := range w.rings {
-		ring := (w.first + i) % len(w.rings)
-		p := w.rings[ring]
+	for w.pos < len(w.rings) {
+		ring := (w.first + w.pos) % len(w.rings)
+		w.pos++
 		at += w.core.Draw(cfg.Check)
-		if p.put == p.served+p.taken {
-			continue
+		has := w.rings[ring].waits()
+		expected := w.guess.Next(has)
+		if has {
+			w.take(ring, at, expected)
+			return
 		}
-		found = true
-		m := &p.out[p.served+p.taken]
-		p.taken++
-		// The line is on its way while the core goes on to the next rings.
-		seen := max(done, at+w.core.Draw(cfg.Miss))
-		done = seen + w.core.Draw(cfg.Dequeue) + 2*w.core.Draw(cfg.Publish)
-		start, read := w.core.Run(now, seen)
-		_, end := w.core.Run(now, done)
-		k := w.b.kind(stage.CPUDequeue)
-		k.Wait = uint8(stage.CPUWait)
-		m.c = rec.Span(m.c, k, max(start, read.Add(-cfg.Miss.Mean())), end, 0)
-		visible := end.Add(w.core.Draw(cfg.Rewrite))
-		m.c = rec.Span(m.c, w.b.kind(stage.CPUPublish), end, visible, 0)
-		eng.At(visible, w.hDone, uint32(ring))
+		if !expected {
+			at += w.core.Draw(w.flush)
+		}
 	}
-	if !found {
+	if !w.found {
 		w.busy = false
-		w.wait.Begin(now, w.look())
+		w.wait.Begin(w.began, w.empty())
 		return
 	}
-	_, end := w.core.Run(now, max(at, done)+w.core.Draw(cfg.Loop))
+	_, end := w.core.Run(max(now.Add(at), w.free), w.core.Draw(cfg.Loop))
 	w.first = 0
 	eng.At(end, w.hPass, 0)
+}
+
+// waits reports whether the ring has a descriptor that the worker has not taken.
+func (p *proxyBlock) waits() bool { return p.put > p.served+p.taken }
+
+// take serves the descriptor of a ring that the core looks at so long from now.
+func (w *proxyWorker) take(ring int, at sim.Duration, expected bool) {
+	eng, rec, cfg := w.b.run.Eng, w.b.run.Rec, w.core.Config()
+	now, p := eng.Now(), w.rings[ring]
+	w.found = true
+	m := &p.out[p.served+p.taken]
+	p.taken++
+	asked, line := now.Add(at), w.lines[ring]
+	if line == 0 {
+		asked, line = w.fills.Take(asked, w.core.Draw(cfg.Miss))
+	}
+	w.lines[ring] = 0
+	read := w.core.Available(max(line, now.Add(at), w.free))
+	_, w.free = w.core.Run(read, w.core.Draw(cfg.Dequeue)+2*w.core.Draw(cfg.Publish))
+	k := w.b.kind(stage.CPUDequeue)
+	k.Wait = uint8(stage.CPUWait)
+	m.c = rec.Span(m.c, k, read.Add(-cfg.Miss.Mean()), w.free, 0)
+	eng.At(w.free, w.hPut, uint32(ring))
+	if expected {
+		eng.At(max(now.Add(at), asked), w.hLook, 0)
+		return
+	}
+	// It took the ring for empty: of the next ones, it has asked for their lines.
+	check := cfg.Check.Mean()
+	for i := range min(w.ahead, len(w.rings)-w.pos) {
+		t := now.Add(at + sim.Duration(i+1)*check)
+		if t >= read {
+			break
+		}
+		next := (w.first + w.pos + i) % len(w.rings)
+		if w.lines[next] == 0 && w.rings[next].waits() {
+			_, w.lines[next] = w.fills.Take(t, w.core.Draw(cfg.Miss))
+		}
+	}
+	eng.At(w.free.Add(w.core.Draw(w.flush)), w.hLook, 0)
+}
+
+type workerPuts struct{ *proxyWorker }
+
+// Handle has a completion stored: it is visible when the core has the line alone.
+func (h workerPuts) Handle(ring uint32) {
+	w, p, cfg := h.proxyWorker, h.rings[ring], h.core.Config()
+	now := w.b.run.Eng.Now()
+	visible := now
+	if p.shared {
+		p.shared = false
+		_, visible = w.fills.Take(now, w.core.Draw(cfg.Rewrite))
+	}
+	w.order = max(w.order, visible)
+	m := &p.out[p.served+p.storing]
+	p.storing++
+	m.c = w.b.run.Rec.Span(m.c, w.b.kind(stage.CPUPublish), now, w.order, 0)
+	w.b.run.Eng.At(w.order, w.hDone, ring)
 }
 
 type workerDone struct{ *proxyWorker }
@@ -287,5 +362,6 @@ type workerDone struct{ *proxyWorker }
 func (h workerDone) Handle(ring uint32) {
 	p := h.rings[ring]
 	p.taken--
+	p.storing--
 	p.complete(p.out[p.served].c)
 }
