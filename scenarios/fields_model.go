@@ -73,6 +73,8 @@ var modelFields = []Field{
 	{Key: "hardware.cpu.call.copy", Kind: Duration, Dist: true, Text: "call that starts a copy (steps)", Used: "testbed"},
 	{Key: "hardware.cpu.call.query", Kind: Duration, Dist: true, Text: "half a call that asks whether an event has come, which a loop is in when it comes (steps)", Used: "testbed"},
 	{Key: "hardware.cpu.call.callback", Kind: Duration, Dist: true, Text: "the driver's own thread calls the function (steps)", Used: "testbed"},
+	{Key: "hardware.gpu.copy.behind", Kind: Duration, Dist: true, Text: "the same from the end of a kernel that a copy stands behind (steps)", Used: "testbed"},
+	{Key: "hardware.gpu.copy.inline", Kind: Bytes, Default: "0B", Text: "copies to GPU memory of so many bytes travel in the command (steps)", Used: "testbed"},
 	{Key: "hardware.gpu.copy.chunk", Kind: Bytes, Min: "64B", Text: "one access of a copy engine", Used: "model/gpu"},
 	{Key: "hardware.gpu.copy.reads", Kind: Bytes, Min: "64B", Text: "host memory that a copy engine has asked for at a time", Used: "model/gpu"},
 	{Key: "hardware.gpu.copy.writes", Kind: Bytes, Min: "64B", Text: "what a copy engine has on its way to host memory at a time", Used: "model/gpu"},
