@@ -10,12 +10,11 @@ import (
 // expected, and one of the other kind does not change it back.
 func TestGuess(t *testing.T) {
 	var g cpu.Guess
-	for i, tt := range []struct{ taken, expected bool }{
-		{false, true}, {true, false}, {false, true}, {true, false}, {true, false}, {true, true}, {false, false}, {true, true},
-		{false, false}, {false, false}, {false, true},
-	} {
-		if got := g.Next(tt.taken); got != tt.expected {
-			t.Errorf("branch %d, taken %v: expected %v, want %v", i, tt.taken, got, tt.expected)
+	taken := []bool{false, true, false, true, true, true, false, true, false, false, false}
+	expected := []bool{true, false, true, false, false, true, false, true, false, false, true}
+	for i, way := range taken {
+		if got := g.Next(way); got != expected[i] {
+			t.Errorf("branch %d, taken %v: expected %v, want %v", i, way, got, expected[i])
 		}
 	}
 }
