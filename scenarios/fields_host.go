@@ -95,4 +95,6 @@ var hostFields = []Field{
 	{Key: "hardware.cpu.idle.c6.exit", Kind: Duration, Dist: true, Text: "exit of C6", Used: "model/cpu"},
 	{Key: "hardware.cpu.idle.halt.after", Kind: Duration, Default: "0s", Text: "idle time after which the host of a virtual machine takes its core away; 0: never", Used: "model/cpu"},
 	{Key: "hardware.cpu.idle.halt.exit", Kind: Duration, Default: "0s", Dist: true, Text: "until the core is back", Used: "model/cpu"},
+	{Key: "hardware.cpu.idle.handler.after", Kind: Duration, Default: "0s", Text: "time since the last interrupt after which the host has taken away the core that interrupts go to; 0: never", Used: "model/cpu"},
+	{Key: "hardware.cpu.idle.handler.exit", Kind: Duration, Default: "0s", Dist: true, Text: "until that core is back", Used: "model/cpu"},
 }

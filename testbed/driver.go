@@ -248,7 +248,7 @@ func (b *bench) notice() (*step, error) {
 	case "event-query":
 		d.legs = []leg{rest("kernel_exit"), {do: legCall, stage: stage.CPUCall, d: c.Delay("hardware.cpu.call.query")}}
 	case "copy":
-		d.legs = []leg{rest("stream.exit"), {do: legWait, stage: stage.GPUCopy, d: c.Delay("hardware.gpu.copy.start")}, {do: legToHost, n: 8}, {do: legSee}}
+		d.legs = []leg{rest("stream.exit"), {do: legWait, stage: stage.GPUCopy, d: c.Delay("hardware.gpu.copy.behind")}, {do: legToHost, n: 8}, {do: legSee}}
 	case "blocking-event":
 		d.sleeps()
 		d.legs = []leg{rest("stream.exit"), {do: legInterrupt}}
@@ -285,7 +285,10 @@ func (b *bench) copyEngine() (*step, error) {
 		move.do, known = legToGPU, c.Delay("hardware.gpu.copy.to_gpu").Mean()-b.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8)
 	}
 	rest := sim.Fixed(max(0, known-call.Mean()-start.Mean()))
-	d.legs = append(d.legs, move, leg{do: legWait, stage: stage.GPUKernelExit, d: rest})
+	if toHost || n > c.Bytes("hardware.gpu.copy.inline") {
+		d.legs = append(d.legs, move)
+	}
+	d.legs = append(d.legs, leg{do: legWait, stage: stage.GPUKernelExit, d: rest})
 	return d.copies(n, toHost, polled), nil
 }
 

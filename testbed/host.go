@@ -26,6 +26,7 @@ func cpuConfig(c *scenarios.Config, core, uncore int64, sleeps bool) *cpu.Config
 	}
 	if sleeps {
 		x.Idle, x.Halt = idleStates(c), cpu.IdleState{Residency: c.Duration("hardware.cpu.idle.halt.after"), Exit: c.Delay("hardware.cpu.idle.halt.exit")}
+		x.Handler = cpu.IdleState{Residency: c.Duration("hardware.cpu.idle.handler.after"), Exit: c.Delay("hardware.cpu.idle.handler.exit")}
 	}
 	// A line of the other socket's memory, and a register of a device there.
 	hop := c.Duration("hardware.cpu.socket_hop")

@@ -34,4 +34,6 @@ type Config struct {
 
 	Idle []IdleState
 	Halt IdleState // what the host of a virtual machine does to a core that idles for long
+	// What it does to the one that interrupts go to, and that has nothing else to do.
+	Handler IdleState
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math/bits"
 	"math/rand/v2"
 
 	"gdisim/model/pcie"
@@ -14,7 +15,7 @@ type MMIOConfig struct {
 	Call    sim.Delay // the routine around a run of stores or loads, its fence included
 	Line    sim.Delay // from one line's store or load to the next's
 	Buffers int       // lines that are on their way to the link while the core goes on
-	Piece   int64     // bytes of one load; those of a line follow each other
+	Piece   int64     // bytes of one load; those of a line follow each other, less are two loads that overlap
 	Loads   int       // lines that a core may be loading at a time
 }
 
@@ -116,17 +117,36 @@ func (d drained) Done(_ uint32, c sim.Cause) {
 	d.issue()
 }
 
-// piece loads the next of a line's n bytes that are still to come.
+// again marks the second of two loads that overlap.
+const again = 1 << 31
+
+// piece loads the next of a line's n bytes that are still to come. Less than a piece
+// is left to the C library's memcpy, which takes two loads of the largest power of two
+// that fits, the first and the last bytes; a single byte takes one.
 func (m *MMIO) piece(n int64, c sim.Cause) {
-	b := min(m.cfg.Piece, n)
-	m.bus.Submit(pcie.Access{From: pcie.CPU, To: m.to, Bytes: b}, c, m.copied, loaded{m}, uint32(n-b))
+	b, left := m.cfg.Piece, uint32(max(0, n-m.cfg.Piece))
+	if n < b {
+		b = 1 << (bits.Len64(uint64(n)) - 1)
+		if n > 1 {
+			left = again | uint32(b)
+		}
+	}
+	m.get(b, c, left)
+}
+
+func (m *MMIO) get(b int64, c sim.Cause, left uint32) {
+	m.bus.Submit(pcie.Access{From: pcie.CPU, To: m.to, Bytes: b}, c, m.copied, loaded{m}, left)
 }
 
 type loaded struct{ *MMIO }
 
 // Done has a piece of a line in the core.
 func (l loaded) Done(left uint32, c sim.Cause) {
-	if left > 0 {
+	switch {
+	case left&again != 0:
+		l.get(int64(left&^again), c, 0)
+		return
+	case left > 0:
 		l.piece(int64(left), c)
 		return
 	}

@@ -37,7 +37,10 @@ func TestMMIO(t *testing.T) {
 		// The fifth line's buffer is that of the first, which is on the link when
 		// its egress and its bytes are over.
 		{"store of five lines", false, 320, 2*ns + 30*ns + wire(88) + 2*ns + 80*ns},
-		{"load of 8 B", true, 8, 2*ns + 30*ns + wire(24) + 500*ns + wire(28) + 80*ns},
+		{"load of 1 B", true, 1, 2*ns + 30*ns + wire(24) + 500*ns + wire(21) + 80*ns},
+		{"load of 8 B, twice the same", true, 8, 2*ns + 2*(30*ns+wire(24)+500*ns+wire(28)) + 80*ns},
+		{"load of 13 B, two of 8 that overlap", true, 13, 2*ns + 2*(30*ns+wire(24)+500*ns+wire(28)) + 80*ns},
+		{"load of 24 B", true, 24, 2*ns + piece + 2*(30*ns+wire(24)+500*ns+wire(28)) + 80*ns},
 		{"load of 16 B", true, 16, 2*ns + piece + 80*ns},
 		{"load of a line", true, 64, 2*ns + 4*piece + 80*ns},
 	} {

@@ -157,7 +157,11 @@ func (w *Waiter) interrupt(now sim.Time, offset sim.Duration) (at sim.Time, move
 	}
 	cfg := w.core.cfg
 	w.since = asleep
-	w.irq = w.mod.leaves.Add(w.core.Draw(cfg.Interrupt))
+	var awake sim.Duration // until the core that interrupts go to runs
+	if h := &cfg.Handler; h.Residency > 0 && w.mod.leaves.Sub(w.irq) >= h.Residency {
+		awake = w.core.Draw(h.Exit)
+	}
+	w.irq = w.mod.leaves.Add(awake + w.core.Draw(cfg.Interrupt))
 	at = w.irq.Add(w.core.exit(w.mod.leaves.Sub(asleep)) + w.core.Draw(cfg.WakeUp) + w.core.Draw(cfg.Switch))
 	at = max(at, asleep)
 	if r := w.core.rivals; r != nil {

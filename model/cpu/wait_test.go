@@ -217,3 +217,23 @@ func TestWaitsWithoutMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestHandlerHalted has interrupts come soon after one another and late: the core that
+// they go to is awake for the one, and halted for the other.
+func TestHandlerHalted(t *testing.T) {
+	cfg := prices()
+	cfg.Handler = cpu.IdleState{Residency: 10000 * us, Exit: fixed(50000 * us)}
+	w := cpu.NewWaiter(cpu.NewCore(cfg, rand.New(rand.NewPCG(1, 1)), cpu.Load{}), &cpu.Policy{Waiting: cpu.Interrupt})
+	wake := 20*us + 300*us + 4000*us
+	var event sim.Duration
+	for i, tt := range []struct{ after, want sim.Duration }{{20000 * us, 50000*us + wake}, {5000 * us, wake}, {30000 * us, 50000*us + wake}} {
+		event += tt.after
+		w.Begin(at(event-100*us), 10*us)
+		found, _, _ := w.Notice(at(event), 4*us)
+		if got := found.Sub(at(event)); got != tt.want {
+			t.Errorf("interrupt %d, %v after the last thread ran, found after %v, want %v", i, tt.after, got, tt.want)
+		}
+		w.Wake(found)
+		event = found.Sub(0)
+	}
+}
