@@ -74,6 +74,7 @@ type plan struct {
 	kind       string
 	msg        path.Message
 	notify     path.Signal // of the messages of a round trip
+	word       pcie.Unit   // that of a message which a receiver is told of
 	answered   bool        // the peer answers each put, and that is its completion
 	byCTA      bool        // queues belong to CTAs
 	overDC     int         // DC initiators that carry the messages; 0: reliable connections
@@ -487,7 +488,7 @@ func (s *shape) queue(i int) int {
 func (p *plan) told() path.Message {
 	m := p.msg
 	if m.Signal == path.SignalNone {
-		m.Signal, m.Fresh = p.notify, p.notify == path.SignalNone
+		m.Signal, m.Word, m.Fresh = p.notify, p.word, p.notify == path.SignalNone
 	}
 	return m
 }
