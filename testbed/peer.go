@@ -8,14 +8,21 @@ import (
 	"gdisim/scenarios"
 )
 
+// inlined reports whether what the path's messages bring travels inline: in a WQE, and in
+// the descriptor before it where a proxy posts.
+func (r *runner) inlined(p *plan) bool {
+	c := r.cfg
+	limit := c.Bytes("hardware.nic.inline_max")
+	if p.proxy {
+		limit = min(limit, p.prox.ValueBytes)
+	}
+	return c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes <= limit && !(p.cpu && (p.verbs.Copies || p.verbs.Payload == pcie.GPU))
+}
+
 // reachable refuses paths whose NIC cannot get at their payload or queues: peer
 // traffic that the platform does not forward, memory that nobody registers.
-func (r *runner) reachable(p *plan, payload pcie.Unit) error {
+func (r *runner) reachable(p *plan, payload pcie.Unit, inline bool) error {
 	c := r.cfg
-	inline := c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes <= c.Bytes("hardware.nic.inline_max")
-	if p.proxy {
-		inline = inline && p.msg.Bytes <= p.prox.ValueBytes
-	}
 	staged := p.cpu && p.verbs.Copies
 	source := payload == pcie.GPU && !staged
 	rings := !p.proxy && !p.cpu

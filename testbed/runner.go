@@ -122,8 +122,8 @@ func (r *runner) plan() (*plan, error) {
 		Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads"),
 		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), Stores: c.Count("path.steps.stores"),
 	}
-	payload := pcie.GPU
-	if c.Enum("path.payload_in") == "host" {
+	payload := pcie.GPU // or an argument of the call
+	if c.Enum("path.payload_in") == "host" || c.Enum("path.payload_in") == "register" && c.Enum("path.protocol") == "cpu-verbs" {
 		payload = pcie.Host
 	}
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
@@ -180,6 +180,9 @@ func (r *runner) plan() (*plan, error) {
 		if !c.Has("path.fence") {
 			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
 		}
+		if next := c.Enum("path.next_put"); next != "at-once" {
+			return nil, fmt.Errorf("next_put: %s over gpu-doorbell (want at-once, or a path whose CPU posts)", next)
+		}
 		if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
 			return nil, blocked("no doorbell mapping: want rings_by host")
 		}
@@ -208,8 +211,16 @@ func (r *runner) plan() (*plan, error) {
 	if err := r.scope(p); err != nil {
 		return nil, err
 	}
-	if err := r.reachable(p, payload); err != nil {
+	inline := r.inlined(p)
+	if err := r.reachable(p, payload, inline); err != nil {
 		return nil, err
+	}
+	if c.Enum("path.payload_in") == "register" && !inline {
+		in := "GPU"
+		if payload == pcie.Host && !p.verbs.Copies {
+			in = "host"
+		}
+		r.note(fmt.Sprintf("%s: payload_in: register, but %d B do not travel inline: they lie in %s memory", r.name, p.msg.Bytes, in))
 	}
 	if w := window(c); w > 0 && w < p.msg.Bytes {
 		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
@@ -242,7 +253,7 @@ func (r *runner) plan() (*plan, error) {
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
 		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
-	if v, _ := c.Param("path.inline"); v.Value == "true" && v.Kind == "scenario" && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
+	if r.chosen("path.inline") && c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
 		r.note(fmt.Sprintf("%s: inline, but %d B are more than a WQE takes (hardware.nic.inline_max): the NIC reads the payload", r.name, p.msg.Bytes))
 	}
 	if c.Has("workload.background.kind") {
@@ -314,6 +325,12 @@ func (r *runner) cqDepth() int {
 	return 0
 }
 
+// chosen reports whether the scenario sets the key itself.
+func (r *runner) chosen(key string) bool {
+	v, ok := r.cfg.Param(key)
+	return ok && v.Kind == "scenario"
+}
+
 func (r *runner) note(s string) { r.counts.Notices = append(r.counts.Notices, s) }
 
 func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqes, warp int) (shape, error) {
@@ -337,14 +354,16 @@ func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqe
 	if p.byCTA {
 		s.byCTA, s.queues = true, ctas
 	}
-	if c.Has("path.qps_per_peer") {
+	key, what := "qps_per_peer", "QPs"
+	switch {
+	case p.overDC > 0:
+		s.queues, key, what = p.overDC, "dcis", "DC initiators"
+	case c.Has("workload.connections"): // each is a QP
+	case c.Has("path.qps_per_peer"):
 		s.queues = c.Count("path.qps_per_peer")
 	}
-	if p.overDC > 0 {
-		s.queues = p.overDC
-	}
 	if posting == path.PostSingle && s.agents > s.queues {
-		return s, fmt.Errorf("qps_per_peer: %d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
+		return s, fmt.Errorf("%s: %d threads on %d %s with posting single (want %d, or posting lock, handoff or cooperative)", key, s.agents, s.queues, what, s.agents)
 	}
 	return s, nil
 }
