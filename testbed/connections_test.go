@@ -122,12 +122,43 @@ func TestConnectionErrors(t *testing.T) {
 		{"qps", "{name: p, stack: mini-gda, set: {qps_per_peer: 64}}", ok, "2", "beside qps_per_peer"},
 		{"visit", "mini-gda", strings.Replace(ok, "visit: 16", "visit: 8", 1), "2", "writes_per_visit: 8 (want 16"},
 		{"dc", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 20}}", ok, "3", "64 between 16 initiators' 20 DC initiators and 2 targets (want 32 to 40"},
+		{"dcis", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 1}}", "{kind: put, bytes: 8B, initiators: {ctas: 8}}", "2", "dcis: 8 threads on 1 DC initiators with posting single (want 8"},
+		{"no dcis", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 0}}", "{kind: put, bytes: 8B}", "2", "dcis: 0 with transport dc (want at least 1)"},
 		{"nodes", "mini-gda", "{kind: put, bytes: 8B}", "3", "cluster.nodes: 3 without workload.connections"},
 	} {
 		s := scene{paths: []string{c.path}, workload: c.workload}
 		text := strings.Replace(s.text(), "paths:", "cluster: {nodes: "+c.nodes+"}\npaths:", 1)
 		if _, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A stack's own QPs to a peer are no connections: its threads visit those that the
+// workload has, over either transport, and a CPU thread rings for all of them.
+func TestConnectionsOfLibraries(t *testing.T) {
+	for _, stack := range []string{"nvshmem-ibgda", "ibgda-cpu-doorbell"} {
+		rates := map[string]float64{}
+		for _, set := range []string{"completion: all-qps", "transport: dc, dcis: 16"} {
+			for _, nodes := range []string{"2", "5"} {
+				s := scene{paths: []string{"{name: p, stack: " + stack + ", set: {" + set + "}}"}, workload: "{kind: stream, bytes: 8B, outstanding: 64, initiators: {ctas: 4}, connections: 16, writes_per_visit: 16, direction: send, iterations: 400, warmup: 100}"}
+				if nodes == "2" && set != "completion: all-qps" {
+					s.workload = strings.Replace(s.workload, "connections: 16", "connections: 8", 1)
+				}
+				r, err := testbed.Run(context.Background(), parse(t, strings.Replace(s.text(), "paths:", "cluster: {nodes: "+nodes+"}\npaths:", 1)), testbed.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &r.Points[0].Paths[0]
+				if p.Err != "" {
+					t.Fatal(p.Err)
+				}
+				rates[set+nodes] = metric(t, p, stage.MessageRate).Value
+			}
+		}
+		// Sixteen connections, to one peer or to four.
+		if a, b := rates["completion: all-qps2"], rates["completion: all-qps5"]; math.Abs(b/a-1) > 0.05 {
+			t.Errorf("%s: %.2f M/s to one peer, %.2f to four", stack, a, b)
 		}
 	}
 }
