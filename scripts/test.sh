@@ -26,7 +26,7 @@ step go test -run '^$' -bench . -benchtime 1x ./sim ./testbed
 
 # The race detector needs a C compiler; go says 0 where there is none.
 if [ "$(go env CGO_ENABLED)" = 1 ]; then
-	step go test -race ./sim ./workload ./testbed
+	step go test -race -short ./sim ./workload ./testbed
 else
 	echo "== no C compiler: the race detector is left out"
 fi

@@ -8,7 +8,7 @@
 // so a run is repeatable to the byte. One engine belongs to one goroutine;
 // parallel work runs one engine per point.
 //
-// Servers, pipes and credit pools compute when work starts and ends and keep
+// Servers and pipes compute when work starts and ends and keep
 // statistics; Streams gives each user of randomness a generator of its own;
 // Delay is a duration or a distribution of durations.
 //

@@ -63,15 +63,18 @@ func TestConnectionsFall(t *testing.T) {
 		direction string
 		visit     int
 	}{{"both", 1}, {"both", 16}, {"receive", 16}} {
-		last := math.Inf(1)
-		for _, n := range []int{16, 32, 64, 128, 256} {
-			s := scene{hardware: "nic.context.cache: 80kB", paths: []string{"mini-gda"}, workload: fmt.Sprintf(strings.ReplaceAll(manyConnections, ": 16,", fmt.Sprintf(": %d,", c.visit)), n, c.direction)}
-			rate := metric(t, &paths(t, s)[0], stage.MessageRate).Value
-			if rate > 1.03*last {
-				t.Errorf("%s, %d writes a visit: %.1f M/s over %d connections, %.1f over fewer", c.direction, c.visit, rate, n, last)
+		t.Run(fmt.Sprintf("%s-%d", c.direction, c.visit), func(t *testing.T) {
+			t.Parallel()
+			last := math.Inf(1)
+			for _, n := range []int{16, 32, 64, 128, 256} {
+				s := scene{hardware: "nic.context.cache: 80kB", paths: []string{"mini-gda"}, workload: fmt.Sprintf(strings.ReplaceAll(manyConnections, ": 16,", fmt.Sprintf(": %d,", c.visit)), n, c.direction)}
+				rate := metric(t, &paths(t, s)[0], stage.MessageRate).Value
+				if rate > 1.03*last {
+					t.Errorf("%.1f M/s over %d connections, %.1f over fewer", rate, n, last)
+				}
+				last = rate
 			}
-			last = rate
-		}
+		})
 	}
 }
 

@@ -15,10 +15,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 	d := &p.doorbell
 	d.Library, _ = path.ParseLibrary(c.Enum("path.post"))
 	if c.Enum("path.rings_by") == "host" {
-		d.HostRings, d.SlotIn = true, pcie.Host
-		if c.Enum("path.doorbell_slot_in") == "gpu" {
-			d.SlotIn = pcie.GPU
-		}
+		d.HostRings, d.SlotIn = true, memory(c, "path.doorbell_slot_in")
 	}
 	if d.Library == path.LibBare || d.Library == path.LibNVSHMEM {
 		switch {

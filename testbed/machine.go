@@ -66,7 +66,7 @@ func (r *runner) build(rec *sim.Recorder) (*machine, error) {
 	nicCfg.Retry = m.faults.retry
 	gpuCfg := gpuConfig(c)
 	cpuCfg := sync.OnceValue(func() *cpu.Config { return cpuConfig(c, core, uncore, !r.awake) }) // a path without a CPU reads none of it
-	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, Sector: c.Bytes("hardware.gpu.sector"), BlueFlame: nicCfg.BlueFlame}
+	m.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nicCfg.InlineMax, BlueFlame: nicCfg.BlueFlame}
 	for i := range nodes {
 		name := fmt.Sprintf("node%d", i)
 		b, err := pcie.New(eng, rec, m.rands.Stream(name+".pcie"), name, bus)

@@ -6,7 +6,6 @@ import (
 
 	"gdisim/model/gpu"
 	"gdisim/model/path"
-	"gdisim/model/pcie"
 	"gdisim/sim"
 	"gdisim/stage"
 	"gdisim/workload"
@@ -57,17 +56,9 @@ func (b *bench) post() (*step, error) {
 		return nil, errors.New("fence: missing with kind post")
 	}
 	fence, _ := path.ParseFence(c.Enum("path.fence"))
-	queues := pcie.GPU
-	if c.Enum("path.queues_in") == "host" {
-		queues = pcie.Host
-	}
-	payload := pcie.GPU
-	if c.Enum("path.payload_in") == "host" {
-		payload = pcie.Host
-	}
 	d := path.Doorbell{
-		Fence: fence, Queues: queues, Payload: payload, Inline: true, InRegister: c.Enum("path.payload_in") == "register",
-		Record: c.Enum("path.record") == "true" || c.Enum("path.record") == "auto" && fence != path.FenceNone && fence != path.FenceGPU && fence != path.FenceGPURelease,
+		Fence: fence, Queues: memory(c, "path.queues_in"), Payload: memory(c, "path.payload_in"), Inline: true, InRegister: c.Enum("path.payload_in") == "register",
+		Record: record(c, fence),
 		Counts: path.Counts{Calls: c.Count("path.steps.calls"), StateLoads: c.Count("path.steps.state_loads"), ConstLoads: c.Count("path.steps.const_loads")},
 	}
 	n, wqes := c.Count("workload.initiators.ctas"), c.Count("workload.wqes_per_doorbell")

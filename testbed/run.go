@@ -48,9 +48,8 @@ const graphPoints = 50
 
 // Run runs the points of the scenario. The result of a shard is Partial. When ctx
 // ends early, it holds the finished points and is Partial too, and the error is
-// ctx's. Other errors
-// name the path and key that the scenario combines in a way that no machine
-// could; the result is nil then.
+// ctx's. Other errors name the path and key that the scenario combines in a way
+// that no machine could; the result is nil then.
 func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
 	points := s.Points()
 	res := &result.Result{Schema: result.Schema, Backend: "sim", Name: s.Name, Title: s.Title, Source: s.File, Digest: s.Digest, Seed: s.Seed, Notices: append([]string(nil), s.Notices...)}
@@ -156,7 +155,11 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	res.Gather(Digest(s, o), len(points), there)
+	of := ""
+	if len(there) < len(points) {
+		of = Digest(s, o)
+	}
+	res.Gather(of, len(points), there)
 	if n < len(todo) {
 		return res, ctx.Err()
 	}

@@ -33,7 +33,8 @@ const minWidth = 8
 
 // Text writes the table in at most width columns, each line after indent.
 // Where it does not fit, the column with Wrap is broken into lines, columns with
-// Drop go, then the longest left-aligned cells are cut with an ellipsis. It returns the heads of the dropped columns.
+// Drop go, then the longest left-aligned cells are cut with an ellipsis. It returns
+// the heads of the dropped columns.
 func (t *Table) Text(w io.Writer, width int, indent string) (dropped []string, err error) {
 	cols := make([]int, len(t.Columns))
 	for i := range cols {

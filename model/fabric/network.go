@@ -81,7 +81,6 @@ type flight struct {
 	tail  sim.Time
 	done  sim.Sink
 	arg   uint32
-	next  uint32
 	kinds *[4]sim.Kind
 }
 
@@ -101,7 +100,7 @@ type Network struct {
 	lost    []Lost
 	arrived []int
 	flights []flight
-	free    uint32
+	free    sim.Free
 	held    []bool             // nodes that take nothing
 	waiting []sim.FIFO[uint32] // flights in front of them
 	kinds   [][4]sim.Kind
@@ -117,7 +116,7 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, n int, cfg Config) 
 	if cfg.Hops == 0 && n != 2 {
 		return nil, fmt.Errorf("fabric: %d nodes back to back, want 2", n)
 	}
-	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 1, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n), lost: make([]Lost, n), arrived: make([]int, n), held: make([]bool, n), waiting: make([]sim.FIFO[uint32], n)}
+	w := &Network{cfg: cfg, eng: eng, rec: rec, rng: rng, flights: make([]flight, 0, 256), heads: make([]sim.Time, n), tails: make([]sim.Time, n), packets: make([]int, n), lost: make([]Lost, n), arrived: make([]int, n), held: make([]bool, n), waiting: make([]sim.FIFO[uint32], n)}
 	w.atOut = eng.Register(atOut{w})
 	w.atEnd = eng.Register(atEnd{w})
 	for i := range n {
@@ -159,7 +158,7 @@ func (w *Network) Send(from, to int, p Packet, n int64, ack bool, c sim.Cause, d
 	cable := w.cfg.CableLatency.Draw(w.rng)
 	c = w.rec.Span(c, first, start, end, blocker)
 	c = w.rec.Span(c, k[1], end, end.Add(cable), 0)
-	id := w.alloc()
+	id := sim.Alloc(&w.flights, &w.free)
 	f := &w.flights[id]
 	*f = flight{cause: c, from: from, to: to, bytes: bytes, tail: end.Add(cable), done: done, arg: arg, kinds: k}
 	if w.cfg.Hops == 0 {
@@ -243,18 +242,8 @@ func (w *Network) deliver(id uint32) {
 	f := &w.flights[id]
 	done, arg, c := f.done, f.arg, f.cause
 	w.arrived[f.from]++
-	*f = flight{next: w.free}
-	w.free = id
+	sim.Release(&w.flights, &w.free, id)
 	done.Done(arg, c)
-}
-
-func (w *Network) alloc() uint32 {
-	if id := w.free; id != 0 {
-		w.free = w.flights[id].next
-		return id
-	}
-	w.flights = append(w.flights, flight{})
-	return uint32(len(w.flights) - 1)
 }
 
 // Traffic is what a node's port was given, and how long it has been busy with

@@ -76,11 +76,9 @@ func (n *NIC) checkContext() error {
 	return nil
 }
 
-// hostPage is a page of host memory, of which a queue there has many: its
-// addresses are part of the state. GPU memory is mapped in pages that hold a queue.
-const hostPage = 4096
-
-// requesterSize returns the bytes of the entry of a requester with such queues.
+// requesterSize returns the bytes of the entry of a requester with such queues: the
+// addresses of their pages are part of it. GPU memory is mapped in pages that hold a
+// queue.
 func (n *NIC) requesterSize(queues pcie.Unit) int64 {
 	x := &n.cfg.Context
 	if queues != pcie.Host {

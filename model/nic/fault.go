@@ -5,8 +5,9 @@ import (
 	"gdisim/sim"
 )
 
-// faultPage is the page that the kernel brings in for a device.
-const faultPage = 4 << 10
+// hostPage is a page of host memory: what the kernel brings in for a device, and of
+// which a queue there has many.
+const hostPage = 4 << 10
 
 // faults are the pages of payload in host memory that the NIC has touched: with
 // on-demand paging the first touch of each waits for the kernel, which brings in
@@ -40,7 +41,7 @@ func (n *NIC) present(addr uint64, bytes int64) sim.Time {
 	}
 	now := n.eng.Now()
 	at := now
-	for p := addr / faultPage; p <= (addr+uint64(max(1, bytes))-1)/faultPage; p++ {
+	for p := addr / hostPage; p <= (addr+uint64(max(1, bytes))-1)/hostPage; p++ {
 		t, ok := f.there[p]
 		if !ok {
 			f.Count++

@@ -238,11 +238,11 @@ func (t transmit) Handle(pk uint32) {
 		bytes += deth
 		to = q.dc.target
 	}
-	if p.read {
-		defer n.left(q, p.bytes)
-	}
-	dst := n.peers[to].remote
+	dst, read, size := n.peers[to].remote, p.read, p.bytes
 	if !n.net.Send(n.node, dst.node, kind, bytes, false, p.cause, arrived{dst.peers[n.node]}, pk) {
 		n.freePkt(pk)
+	}
+	if read {
+		n.left(q, size)
 	}
 }

@@ -83,7 +83,7 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		p.queues = append(p.queues, q)
 	}
 	prog := cfg.Program(m, env.InlineLimit, checks)
-	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, env.Sector)
+	p.prog = bind(prog, m, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
 	if cfg.Library != LibBare && cfg.Insist {
 		for i := range p.queues {
 			p.waits = append(p.waits, cfg.Wait(i, queues))
@@ -93,12 +93,11 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 	if cfg.Library != LibBare && cfg.Posting != PostCooperative && cfg.Lanes <= 1 {
 		p.portion = 1
 	}
-	plain := Message{Bytes: m.Bytes}
-	p.load = bind(cfg.Program(plain, env.InlineLimit, checks), plain, batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, env.Sector)
+	p.load = bind(cfg.Program(m.plain(), env.InlineLimit, checks), m.plain(), batch, cfg.Posting == PostCooperative || cfg.Lanes > 1, p.node.GPU)
 	if cfg.Library == LibDeepEP {
 		var l list
 		cfg.ringOnce(&l)
-		p.insist = bind(Program{After: l}, m, 1, true, env.Sector)
+		p.insist = bind(Program{After: l}, m, 1, true, p.node.GPU)
 	}
 	if cfg.HostRings {
 		p.ringer = p.rung()
@@ -123,19 +122,14 @@ func (p *DoorbellPath) Towards(peer int) *DoorbellPath {
 	return &other
 }
 
-// bind repeats the per-message steps, gives the inline copy its bytes, and
+// bind repeats the per-message steps, gives copies of the payload their size, and
 // lets every store that leaves the GPU be followed by its posted write. The
 // lanes of a cooperative warp build side by side.
-func bind(p Program, m Message, batch int, together bool, sector int64) []Step {
+func bind(p Program, m Message, batch int, together bool, g *gpu.Config) []Step {
 	var out []Step
 	add := func(list []Step) {
 		for _, s := range list {
-			switch {
-			case s.Do == DoInline:
-				s.N = int(m.Bytes)
-			case s.copies():
-				s.N = int((m.Bytes + sector - 1) / sector)
-			}
+			s = s.Of(m.Bytes, g)
 			out = append(out, s)
 			if s.Do == DoRing || s.Do == DoHostStore || s.Do == DoSlot {
 				out = append(out, Step{Do: doSend, Stage: s.Stage, N: s.N})
@@ -232,7 +226,7 @@ func (t *poster) Post(c sim.Cause) {
 
 // Background lets the thread post plain puts, whatever the path's messages are.
 func (t *poster) Background() {
-	t.msg, t.post, t.plain = Message{Bytes: t.msg.Bytes}, t.path.load, true
+	t.msg, t.post, t.plain = t.msg.plain(), t.path.load, true
 }
 
 func (t *poster) shared(s *Step) bool {
@@ -337,7 +331,7 @@ func (t *poster) shared(s *Step) bool {
 		}
 		q.rung = t.end
 	case DoPollCQ:
-		t.pollCQ(s)
+		t.pollCQ()
 		return false
 	case doSend:
 		if p.ringer == nil && !t.gate.pass(t, max(1, s.N)) {
@@ -504,20 +498,7 @@ func (t *poster) await(c sim.Cause) {
 		return
 	}
 	t.c = c
-	t.begin = t.env.Eng.Now()
-	done, ok := t.Retire(c)
-	if t.path.cfg.Queues == pcie.Host {
-		t.looks.word = b.queue.cq
-		t.pollHost(stage.GPUPoll, &t.looks, ok)
-	}
-	if ok {
-		t.found(done)
-		return
-	}
-	if t.state != pollingHost {
-		t.state = polling
-	}
-	b.queue.polls = append(b.queue.polls, t)
+	t.pollCQ()
 }
 
 // found has the CQE that the thread polls for.

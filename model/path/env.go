@@ -34,7 +34,6 @@ type Env struct {
 	Rec         *sim.Recorder
 	Nodes       []*Node
 	InlineLimit int64
-	Sector      int64 // bytes of host memory that one PCIe read of an SM brings
 	BlueFlame   int64 // largest WQE that the NIC's BlueFlame buffer takes
 	// Find reports a finding; nil if nobody asks.
 	Find func(at sim.Time, h stage.Hazard)

@@ -35,31 +35,6 @@ func ParseHandoff(s string) (Handoff, bool) {
 // String returns the hand-off's name.
 func (h Handoff) String() string { return handoffNames[h] }
 
-// Quiet is how a GPU thread learns that its puts are complete.
-type Quiet uint8
-
-// The quiet protocols.
-const (
-	QuietCounter Quiet = iota // a completion counter per ring, polled
-	QuietRequest              // a request word in host memory; the worker drains its queues and answers in another
-	QuietEntry                // an entry in the ring; the worker answers in a word of host memory
-)
-
-var quietNames = [...]string{"counter", "request", "entry"}
-
-// ParseQuiet returns the quiet protocol of that name.
-func ParseQuiet(s string) (Quiet, bool) {
-	for i, n := range quietNames {
-		if n == s {
-			return Quiet(i), true
-		}
-	}
-	return 0, false
-}
-
-// String returns the protocol's name.
-func (q Quiet) String() string { return quietNames[q] }
-
 // NextPut is what a thread of a round trip waits for, once it has its peer's
 // message, before its next put.
 type NextPut uint8
@@ -243,65 +218,6 @@ func (x *Proxy) ringPeers() int {
 		return max(1, x.Peers.Count)
 	}
 	return 1
-}
-
-// answers is the number of workers that answer a quiet.
-func (x *Proxy) answers() int {
-	if x.Quiet == QuietEntry && x.Context {
-		return x.Workers
-	}
-	return 1
-}
-
-// QuietProgram lists what a GPU thread does to learn of completion; nil where
-// that is one poll of its ring's progress.
-func (x *Proxy) QuietProgram() []Step {
-	var l list
-	const s = stage.GPUPoll
-	switch x.Quiet {
-	case QuietRequest:
-		l.add(s, DoFresh, 1, "how much was issued")
-		l.add(s, DoHostAtomic, 1, "maximum into the request word in host memory")
-		l.add(s, DoPollAnswer, 1, "ack word in host memory, over PCIe: every queue to every peer is drained")
-		f := FenceSystem.step()
-		f.Stage, f.Why = s, "what the quiet orders"
-		l = append(l, f)
-	case QuietEntry:
-		p := x.Program(Message{})
-		for i := range p.Each {
-			p.Each[i].Stage = s
-		}
-		for range x.answers() {
-			l = append(l, p.Each...)
-		}
-		for range x.answers() {
-			l.add(s, DoPollAnswer, 1, "the worker's answer in host memory, over PCIe")
-		}
-	case QuietCounter:
-		if !x.Context || !x.RingPerPeer {
-			return nil
-		}
-		before, after := x.Peers.others()
-		x.idle(&l, before)
-		l.add(s, DoFresh, 1, "produced index of the ring")
-		l.add(s, DoPollRing, 1, "consumed index, until it has passed")
-		x.idle(&l, after)
-		x.Peers.meet(&l)
-	}
-	return l
-}
-
-// idle lists the looks at n rings whose entries are all consumed.
-func (x *Proxy) idle(l *list, n int) {
-	if n == 0 {
-		return
-	}
-	l.add(stage.GPUPoll, DoFresh, n, "other peers: produced index of a ring")
-	if x.CompletionIn == pcie.Host {
-		l.add(stage.GPUPoll, DoHostLoad, n, "other peers: consumed index in host memory, a read over PCIe each")
-	} else {
-		l.add(stage.GPUPoll, DoFresh, n, "other peers: consumed index, which the host stores into GPU memory")
-	}
 }
 
 // WorkerStep is one step of the proxy's pass, for explain.

@@ -210,7 +210,7 @@ func build(t interface{ Fatal(...any) }, outages ...cpu.Outage) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nc.InlineMax, Sector: 32, BlueFlame: nc.BlueFlame}
+	r.env = &path.Env{Eng: eng, Rec: rec, InlineLimit: nc.InlineMax, BlueFlame: nc.BlueFlame}
 	var nics []*nic.NIC
 	for i := range 2 {
 		b, err := pcie.New(eng, rec, nil, "node", bus)

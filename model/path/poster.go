@@ -118,17 +118,19 @@ func (t *poster) tell(s *Step) {
 	t.spend(s.Stage, sim.Duration(s.N-1)*t.sm.Draw(t.sm.Config().Ring))
 }
 
-// pollCQ waits for the CQE of the oldest batch as a step of the completion
-// routine.
-func (t *poster) pollCQ(s *Step) {
+// pollCQ waits for the CQE of the oldest batch, by itself or as a step of the
+// completion routine.
+func (t *poster) pollCQ() {
 	b := *t.due.Front()
 	t.begin = t.env.Eng.Now()
 	done, ok := t.Retire(t.c)
 	if t.path.cfg.Queues == pcie.Host {
-		t.host.next = running
-		t.pc++
+		if t.doing == quieting {
+			t.host.next = running
+			t.pc++
+		}
 		t.looks.word = b.queue.cq
-		t.pollHost(s.Stage, &t.looks, ok)
+		t.pollHost(stage.GPUPoll, &t.looks, ok)
 	}
 	if ok {
 		t.found(done)

@@ -19,7 +19,7 @@ type ProxyPath struct {
 	batch   int
 	kinds   *kindTable
 	prog    []Step
-	plain   []Step // of messages without a signal
+	plain   []Step // of background load
 	quiet   []Step // completion routine; nil: one poll of the ring's progress
 	workers []*worker
 	rings   []*ring
@@ -29,54 +29,15 @@ type ProxyPath struct {
 	receiver *receiver
 }
 
-// ring is a descriptor ring with its progress counter.
-type ring struct {
-	path     *ProxyPath
-	worker   *worker
-	index    int                  // among the worker's rings
-	issued   uint32               // slots given to threads
-	shown    uint32               // of them, filled without a gap
-	order    sim.FIFO[descriptor] // from there on, as they are filled
-	taken    uint32               // descriptors that the worker has read
-	visible  sim.FIFO[descriptor]
-	requests sim.FIFO[request]
-	done     uint32      // progress counter as the GPU may see it
-	progress *hostWord   // that counter, if it lies in host memory
-	answer   *hostWord   // where quiets are answered
-	looks    *hostReader // at it, of the last thread's
-	sm       *gpu.SM
-	warp     int
-	last     sim.Cause
-	polls    []*producer
-	room     sim.FIFO[*producer] // waiting for a slot
-}
-
-// descriptor is a request as the worker sees it.
-type descriptor struct {
-	cause sim.Cause
-	land  sim.Sink
-	at    sim.Time  // when it became visible
-	there bool      // has arrived
-	plain bool      // without the signal that other messages of the path have
-	quiet *producer // who waits for the answer, if it is no message
-}
-
-// request asks for an answer once everything up to a slot has completed.
-type request struct {
-	upto  uint32
-	cause sim.Cause
-	from  *producer
-}
-
 // NewProxy sets the path up on node towards peer, with cfg.Rings rings shared
 // out over cfg.Workers workers of one QP each.
 func NewProxy(env *Env, node, peer int, cfg Proxy, m Message, batch int) (*ProxyPath, error) {
 	p := &ProxyPath{env: env, node: env.Nodes[node], peer: peer, cfg: cfg, msg: m, batch: batch, kinds: newKinds(node)}
-	p.prog = bind(cfg.Program(m), m, batch, false, env.Sector)
-	bare := m
-	bare.Signal = SignalNone
-	p.plain = bind(cfg.Program(bare), bare, batch, false, env.Sector)
-	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, env.Sector)
+	p.prog = bind(cfg.Program(m), m, batch, false, p.node.GPU)
+	load := m.plain()
+	load.Fresh = m.Fresh // its threads run the same kernel
+	p.plain = bind(cfg.Program(load), load, batch, false, p.node.GPU)
+	p.quiet = bind(Program{Each: cfg.QuietProgram()}, m, 1, false, p.node.GPU)
 	for i := range cfg.Workers {
 		w := &worker{path: p, index: i, core: p.node.Core(i)}
 		w.wait = cpu.NewWaiter(w.core, &p.cfg.Wait)
@@ -131,7 +92,7 @@ type producer struct {
 	land    sim.Sink
 	due     sim.FIFO[uint32]
 	post    []Step
-	plain   bool // its messages have no signal
+	plain   bool // its messages are background load
 	doing   purpose
 	slot    uint32      // of its present descriptor
 	granted bool        // one was freed for the thread that waits for room
@@ -140,16 +101,6 @@ type producer struct {
 	// Of the quiet under way: entries written, answers polled for, answers.
 	entries, polled int
 	answers         []answer
-}
-
-// answer is a worker's to the quiet of a thread; the entry that asks for it goes to
-// its ring.
-type answer struct {
-	by    *producer
-	ring  *ring
-	asks  hostReader
-	came  bool
-	cause sim.Cause
 }
 
 // purpose is what the program that a producer runs is for.
@@ -193,20 +144,18 @@ func (t *producer) Landing() sim.Sink {
 	return t.thread.Landing()
 }
 
-// Plain makes the thread's messages plain ones, whatever signal others of the
-// path have: it is background load.
-func (t *producer) Plain() {
+// Background lets the thread hand over plain puts, whatever the path's messages are.
+func (t *producer) Background() {
 	t.plain = true
 	t.post = t.path.plain
 }
 
 // message returns what the thread sends.
 func (t *producer) message() Message {
-	m := t.path.msg
 	if t.plain {
-		m.Signal = SignalNone
+		return t.path.msg.plain()
 	}
-	return m
+	return t.path.msg
 }
 
 // SendTo lets the thread's messages land at a thread of the peer.
@@ -323,54 +272,6 @@ func (t *producer) takeSlot() bool {
 	return true
 }
 
-// issue gives the thread the next slot.
-func (r *ring) issue(t *producer) {
-	t.slot = r.issued
-	r.issued++
-	r.order.Push(descriptor{})
-}
-
-type arrival struct{ *producer }
-
-// Done is a descriptor visible in its slot.
-func (a arrival) Done(slot uint32, c sim.Cause) {
-	a.ring.fill(slot, descriptor{cause: c, land: a.land, plain: a.plain})
-}
-
-// Done is a quiet's entry visible in its slot.
-func (a *answer) Done(slot uint32, c sim.Cause) {
-	a.ring.fill(slot, descriptor{cause: c, quiet: a.by})
-}
-
-// fill puts a descriptor into its slot. The worker goes by the slots' order: it
-// comes past one only once that is filled.
-func (r *ring) fill(slot uint32, d descriptor) {
-	env := r.path.env
-	d.there = true
-	*r.order.At(int(slot - r.shown)) = d
-	for r.order.Len() > 0 && r.order.Front().there {
-		d := r.order.Pop()
-		r.shown++
-		d.at = env.Eng.Now()
-		if r.visible.Len() == r.path.cfg.Depth { // its slot holds a descriptor that nobody has read
-			*r.visible.Front() = d
-			env.find(r.path.node, stage.RingOverflow, stage.Occurred, r.index, "a descriptor overwrote one that the proxy had not read: that message is lost")
-			continue
-		}
-		r.visible.Push(d)
-		r.worker.notice(r.index)
-	}
-}
-
-type asked struct{ *producer }
-
-// Done is a quiet request visible to the worker.
-func (q asked) Done(upto uint32, c sim.Cause) {
-	r := q.ring
-	r.requests.Push(request{upto, c, q.producer})
-	r.worker.notice(r.index)
-}
-
 // AwaitCompletion learns of the oldest batch's completion: by the progress
 // counter, or by the stack's quiet, which tells of all.
 func (t *producer) AwaitCompletion(c sim.Cause) {
@@ -419,21 +320,6 @@ func (t *producer) ended() bool {
 	return false
 }
 
-// answered has worker number w's answer to a quiet in host memory.
-func (t *producer) answered(w int, c sim.Cause) {
-	if len(t.answers) == 1 {
-		w = 0
-	}
-	for t.due.Len() > 0 {
-		t.due.Pop()
-	}
-	a := &t.answers[w]
-	a.came, a.cause = true, c
-	if t.state == pollingHost && t.polled == w+1 {
-		t.hostArrived(c)
-	}
-}
-
 func (t *producer) found(c sim.Cause) {
 	if t.path.cfg.CompletionIn == pcie.Host {
 		t.hostArrived(c)
@@ -457,35 +343,6 @@ func (t *producer) Retire(own sim.Cause) (sim.Cause, bool) {
 	}
 	return t.caughtUp(own), true
 }
-
-// Done is the progress counter, visible where the GPU polls it.
-func (r *ring) Done(done uint32, c sim.Cause) {
-	r.done, r.last = done, c
-	for i := 0; i < len(r.polls); {
-		t := r.polls[i]
-		if int32(done-*t.due.Front()) < 0 {
-			i++
-			continue
-		}
-		r.polls = append(r.polls[:i], r.polls[i+1:]...)
-		t.due.Pop()
-		t.found(c)
-	}
-	for r.room.Len() > 0 && r.free() > 0 {
-		t := r.room.Pop()
-		t.granted = true
-		r.issue(t)
-		if t.state == pollingHost {
-			t.hostArrived(c)
-			continue
-		}
-		t.waited(stage.GPUReserve, c.Op)
-		t.env.Eng.At(t.t, t.h, 0)
-	}
-}
-
-// free is the number of slots that nobody has.
-func (r *ring) free() int { return r.path.cfg.Depth - int(r.issued-r.done) }
 
 // Busy returns the time that the workers spent on work, polling left out.
 func (p *ProxyPath) Busy() sim.Duration {

@@ -98,6 +98,41 @@ func (a receiving) Handle(uint32) {
 	r.env.Eng.At(t2, r.h, 0)
 }
 
+// arrived is a receive CQE of the worker whose immediate is counted for a GPU
+// thread.
+type arrived struct {
+	*worker
+	thread *thread
+}
+
+// Done is the CQE, visible in the worker's CQ.
+func (a *arrived) Done(_ uint32, c sim.Cause) {
+	a.receives.Push(receive{c, a.path.env.Eng.Now(), a.thread})
+	a.notice(len(a.rings))
+}
+
+// receivedFirst reports whether the CQ's oldest CQE is one of a receive.
+func (w *worker) receivedFirst() bool {
+	return w.receives.Len() > 0 && (w.cqes.Len() == 0 || w.receives.Front().at < w.cqes.Front().at)
+}
+
+// tally takes one receive CQE and counts its immediate.
+func (w *worker) tally(t sim.Time) {
+	p, cfg := w.path, w.core.Config()
+	e := w.receives.Pop()
+	line := cfg.Miss
+	if w.polled%p.cfg.CQBatch > 0 {
+		line = cfg.Stream
+	}
+	w.polled++
+	t0, t1 := w.run(t, receiveWork(w.core, line))
+	_, t2 := w.run(t1, w.core.Draw(cfg.Publish))
+	w.cause = counted(p.env.Rec, p.kinds, w.woken(e.cause, e.at), t0, t1, t2, w.last)
+	w.token, w.last = e.thread, w.cause.Op
+	w.state = workerCounting
+	p.env.Eng.At(t2, w.h, 0)
+}
+
 // receiveWork draws the time that a receive CQE takes: its line, the CQE, a
 // receive posted anew and the look-up of the count.
 func receiveWork(core *cpu.Core, line sim.Delay) sim.Duration {

@@ -168,6 +168,10 @@ func (m Message) Answer() Message {
 	return m
 }
 
+// plain returns the message as background load: a put of the same size that nobody
+// looks for.
+func (m Message) plain() Message { return Message{Bytes: m.Bytes} }
+
 // wqes is the number of WQEs of the message: an immediate is part of its write.
 func (m Message) wqes() int {
 	if !m.Alone && (m.Signal == SignalWrite || m.Signal == SignalAtomic) {
@@ -240,7 +244,7 @@ type Doorbell struct {
 	RingUnit   int // WQEs per doorbell when slots are handed on
 }
 
-// inline reports whether the payload travels in the WQE.
+// inlined reports whether the payload travels in the WQE.
 func (d *Doorbell) inlined(m Message, limit int64) bool {
 	return d.Inline && !m.Get && m.Bytes <= limit
 }

@@ -98,15 +98,11 @@ type resume struct{ *thread }
 func (r resume) Handle(uint32) {
 	t := r.thread
 	switch t.state {
-	case running, parked:
-		t.state = running
-		t.t = t.env.Eng.Now()
+	case running, parked, looked:
+		t.state, t.t = running, t.env.Eng.Now()
 		t.run()
 	case loading:
 		t.readHost(t.prog[t.pc].Stage)
-	case looked:
-		t.state, t.t = running, t.env.Eng.Now()
-		t.run()
 	case seen:
 		t.state = idle
 		t.client.Completed(t.c)
@@ -169,8 +165,7 @@ func (t *thread) run() {
 			t.times(s, cfg.Build)
 			t.built, t.stored = t.t, t.stored || t.acts.stores()
 		case DoInline:
-			// N holds the payload's bytes once the program is bound.
-			t.spend(s.Stage, t.sm.Copy(int64(s.N)))
+			t.spend(s.Stage, t.sm.Copy(4*int64(s.N)))
 		case DoSyncWarp:
 			t.times(s, cfg.SyncWarp)
 		case DoAcquire:

@@ -212,12 +212,18 @@ func (t *verbsThread) receive() sim.Duration {
 	return t.times(hopLines, cfg.Miss) + t.core.Draw(cfg.Lookup) + t.core.Draw(cfg.Dequeue)
 }
 
+// hop is the mean of what a hand-over costs both its ends, the phase of the poller's
+// loop left out.
+func hop(c *cpu.Config) sim.Duration {
+	return c.Publish.Mean() + hopLines*c.Miss.Mean() + c.Lookup.Mean() + c.Dequeue.Mean()
+}
+
 // handed reports whether the other threads have handed a completion that came at at
 // over to the caller by now, who has only to receive it.
 func (t *verbsThread) handed(at, now sim.Time) bool {
 	cfg, n := t.core.Config(), sim.Duration(t.path.cfg.ReplyHops)
-	hop := (cfg.Loop.Mean()+cfg.PollEmpty.Mean())/2 + cfg.Publish.Mean() + hopLines*cfg.Miss.Mean() + cfg.Lookup.Mean() + cfg.Dequeue.Mean()
-	return n > 0 && at.Add(cfg.Miss.Mean()+cfg.PollCQE.Mean()+n*hop) <= now
+	look := (cfg.Loop.Mean() + cfg.PollEmpty.Mean()) / 2
+	return n > 0 && at.Add(cfg.Miss.Mean()+cfg.PollCQE.Mean()+n*(look+hop(cfg))) <= now
 }
 
 // copy is a copy between GPU and host memory, waited for.
@@ -557,9 +563,8 @@ func (x *Verbs) Steps(c *cpu.Config, m Message, answered bool) []WorkerStep {
 		add(stage.GPULaunch, x.Front.Launch.Mean(), "next kernel", "until its first instruction")
 		return out
 	}
-	hop := c.Publish.Mean() + hopLines*c.Miss.Mean() + c.Lookup.Mean() + c.Dequeue.Mean()
 	if x.Hops > 0 {
-		add(stage.CPUDequeue, sim.Duration(x.Hops)*hop, "hand-overs to the thread that posts", "a channel's lines are missed at each; its poller's phase comes on top")
+		add(stage.CPUDequeue, sim.Duration(x.Hops)*hop(c), "hand-overs to the thread that posts", "a channel's lines are missed at each; its poller's phase comes on top")
 	}
 	if x.KernelExits > 0 {
 		add(stage.GPUKernelExit, times(x.KernelExits, x.Copy.KernelExit), "wait for the kernel", "the payload is complete when the kernel has ended")
@@ -579,7 +584,7 @@ func (x *Verbs) Steps(c *cpu.Config, m Message, answered bool) []WorkerStep {
 	if !answered {
 		add(stage.CPUPoll, c.Miss.Mean()+c.PollCQE.Mean(), "ibv_poll_cq: load the CQE's line (missed: the NIC wrote it)", "one CQE retires all before it")
 		if x.ReplyHops > 0 {
-			add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop, "hand-overs of the completion to the caller", "as above")
+			add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop(c), "hand-overs of the completion to the caller", "as above")
 		}
 	}
 	what = "peer: load the polled word (missed: the NIC wrote it)"
@@ -588,7 +593,7 @@ func (x *Verbs) Steps(c *cpu.Config, m Message, answered bool) []WorkerStep {
 	}
 	add(stage.CPUPoll, c.Miss.Mean(), what, "the polling loop's phase comes on top")
 	if x.ReplyHops > 0 {
-		add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop, "peer: hand-overs to the caller", "as above")
+		add(stage.CPUDequeue, sim.Duration(x.ReplyHops)*hop(c), "peer: hand-overs to the caller", "as above")
 	}
 	if x.Copies {
 		add(stage.GPUCopy, x.Copy.ToGPU.Mean(), "peer: copy to GPU memory", "call, copy engine and wait; the bytes come on top")

@@ -72,15 +72,6 @@ type chain struct {
 	count uint32 // the ring's counter behind it
 }
 
-// drain is a quiet that waits for the CQEs of what was posted before it.
-type drain struct {
-	upto  uint32
-	cause sim.Cause
-	from  *producer
-	ring  *ring  // where the slot of its entry is freed, if it is one
-	count uint32 // the ring's counter behind the entry
-}
-
 // idle lets the worker's passes go by without events until notice.
 func (w *worker) idle() {
 	cfg := w.core.Config()
@@ -335,16 +326,16 @@ func (w *worker) run(t sim.Time, d sim.Duration) (start, end sim.Time) {
 // wqe returns the WQE of a descriptor.
 func (w *worker) wqe(c sim.Cause, d descriptor) nic.WQE {
 	p := w.path
-	land := d.land
-	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: p.msg.Bytes, Inline: p.cfg.inlined(p.msg, p.env.InlineLimit), Cause: c, Land: land}
-	e.Local, e.Remote = p.msg.ends(p.cfg.Payload)
-	if d.plain { // nobody polls it
-		e.Remote = pcie.GPU
+	m := p.msg
+	if d.plain {
+		m = m.plain()
 	}
-	if p.cfg.referenced(p.msg) && !d.plain {
+	e := nic.WQE{Opcode: nic.RDMAWrite, Bytes: m.Bytes, Inline: p.cfg.inlined(m, p.env.InlineLimit), Cause: c, Land: d.land}
+	e.Local, e.Remote = m.ends(p.cfg.Payload)
+	if p.cfg.referenced(m) {
 		e.Local, e.Inline = pcie.Host, false
 	}
-	if p.msg.Get {
+	if m.Get {
 		e.Opcode = nic.RDMARead
 	}
 	return e
@@ -557,82 +548,6 @@ func (w *worker) signal(t sim.Time) {
 	c := rec.Span(w.cause, p.kinds[stage.CPUPost], t, t1, 0)
 	w.cause = rec.Span(c, p.kinds[stage.CPURing], t1, t2, 0)
 	w.state = workerPosting
-	p.env.Eng.At(t2, w.h, 0)
-}
-
-// quiet reads a quiet entry: what was posted so far must complete.
-func (w *worker) quiet(r *ring, t sim.Time) {
-	p, cfg := w.path, w.core.Config()
-	d := r.visible.Pop()
-	r.taken++
-	w.taken++
-	t0, t1 := w.run(t, w.core.Draw(cfg.Miss)+w.core.Draw(cfg.Dequeue)+w.core.Draw(cfg.Publish))
-	k := p.kinds[stage.CPUDequeue]
-	k.Wait = uint8(stage.CPUWait)
-	c := p.env.Rec.Span(w.woken(d.cause, d.at), k, t0, t1, w.last)
-	q := drain{upto: w.qp.Head(), cause: c, from: d.quiet}
-	if p.cfg.Pop {
-		r.Done(r.taken, sim.Cause{})
-	} else {
-		q.ring, q.count = r, r.taken
-	}
-	w.drains.Push(q)
-	w.last = c.Op
-	w.state = workerReaping
-	p.env.Eng.At(t1, w.h, 0)
-}
-
-// finish answers the oldest quiet.
-func (w *worker) finish(t sim.Time) {
-	p, cfg, rec := w.path, w.core.Config(), w.path.env.Rec
-	d := w.drains.Pop()
-	work := w.times(p.cfg.DrainPolls, cfg.PollEmpty) + w.core.Draw(cfg.Publish)
-	if p.cfg.Quiet == QuietRequest {
-		work += w.times(p.cfg.Peers.Count-1, cfg.Check) // the other peers' queues have nothing outstanding
-	}
-	t0, t1 := w.run(t, work)
-	c := join(rec, d.cause, w.cause, p.kinds[stage.CPUPoll], p.env.Eng.Now())
-	k := p.kinds[stage.CPUPublish]
-	k.Wait = uint8(stage.CPUWait)
-	w.cause = rec.Span(c, k, t0, t1, w.last)
-	w.last = w.cause.Op
-	w.answer, w.ring, w.count = d.from, d.ring, d.count
-	w.state = workerPublishing
-	p.env.Eng.At(t1, w.h, 0)
-}
-
-// arrived is a receive CQE of the worker whose immediate is counted for a GPU
-// thread.
-type arrived struct {
-	*worker
-	thread *thread
-}
-
-// Done is the CQE, visible in the worker's CQ.
-func (a *arrived) Done(_ uint32, c sim.Cause) {
-	a.receives.Push(receive{c, a.path.env.Eng.Now(), a.thread})
-	a.notice(len(a.rings))
-}
-
-// receivedFirst reports whether the CQ's oldest CQE is one of a receive.
-func (w *worker) receivedFirst() bool {
-	return w.receives.Len() > 0 && (w.cqes.Len() == 0 || w.receives.Front().at < w.cqes.Front().at)
-}
-
-// tally takes one receive CQE and counts its immediate.
-func (w *worker) tally(t sim.Time) {
-	p, cfg := w.path, w.core.Config()
-	e := w.receives.Pop()
-	line := cfg.Miss
-	if w.polled%p.cfg.CQBatch > 0 {
-		line = cfg.Stream
-	}
-	w.polled++
-	t0, t1 := w.run(t, receiveWork(w.core, line))
-	_, t2 := w.run(t1, w.core.Draw(cfg.Publish))
-	w.cause = counted(p.env.Rec, p.kinds, w.woken(e.cause, e.at), t0, t1, t2, w.last)
-	w.token, w.last = e.thread, w.cause.Op
-	w.state = workerCounting
 	p.env.Eng.At(t2, w.h, 0)
 }
 

@@ -16,20 +16,27 @@ const (
 	pieceShare = 16 // and one of several this
 )
 
-// train returns the bytes of the access that may go as one train.
-func (c *Config) train(a *Access) int64 {
-	size, limit := c.MPS, c.PostedCredits
-	if !a.Write {
-		_, completions := c.CompletionBytes(c.MRRS)
-		size, limit = c.MRRS, min(c.NonPostedCredits, c.CompletionCredits/completions)
-		if tags := c.Tags[a.From]; tags > 0 {
-			limit = min(limit, tags)
-		}
+// trains are the bytes of an access that go as one train: of one that is whole, at
+// most, and of each train of a longer one.
+type trains struct{ whole, piece int64 }
+
+// writes returns those of posted writes.
+func (c *Config) writes() trains { return share(c.MPS, c.PostedCredits) }
+
+// reads returns those of a unit's reads.
+func (c *Config) reads(from Unit) trains {
+	_, completions := c.CompletionBytes(c.MRRS)
+	limit := min(c.NonPostedCredits, c.CompletionCredits/completions)
+	if tags := c.Tags[from]; tags > 0 {
+		limit = min(limit, tags)
 	}
-	if a.Bytes <= size*int64(limit/wholeShare) {
-		return a.Bytes
-	}
-	return size * int64(max(1, limit/pieceShare))
+	return share(c.MRRS, limit)
+}
+
+// share parts a limit on TLPs of a size.
+func share(size int64, limit int) trains {
+	piece := size * int64(max(1, limit/pieceShare))
+	return trains{max(piece, size*int64(limit/wholeShare)), piece}
 }
 
 // burst is an access that goes in several trains.

@@ -149,6 +149,8 @@ type Fabric struct {
 	unwatched sim.Free
 	tags      [units]int
 	tagWait   [units]sim.FIFO[uint32]
+	writes    trains
+	reads     [units]trains
 	bursts    []burst
 	unburst   sim.Free
 	left      [units]sim.Time // when the unit's last request left it
@@ -170,8 +172,10 @@ func New(eng *sim.Engine, rec *sim.Recorder, rng *rand.Rand, node string, cfg Co
 	f := &Fabric{cfg: cfg, eng: eng, rec: rec, rng: rng, txns: make([]txn, 0, 256)}
 	f.arrive, f.onLink = eng.Register(arrival{f}), eng.Register(departure{f})
 	f.root = newRoot(&f.cfg)
+	f.writes = f.cfg.writes()
 	for u := range units {
 		f.tags[u] = cfg.Tags[u]
+		f.reads[u] = f.cfg.reads(u)
 	}
 	f.build(node)
 	return f, nil
@@ -192,8 +196,12 @@ func (f *Fabric) Read(from, to Unit, n int64, c sim.Cause, k sim.Kind, done sim.
 
 // Submit starts a posted write or a read, as Write and Read do.
 func (f *Fabric) Submit(a Access, c sim.Cause, k sim.Kind, done sim.Sink, arg uint32) {
-	if train := f.cfg.train(&a); a.Bytes > train {
-		f.burst(a, train, c, k, done, arg)
+	x := &f.writes
+	if !a.Write {
+		x = &f.reads[a.From]
+	}
+	if a.Bytes > x.whole {
+		f.burst(a, x.piece, c, k, done, arg)
 		return
 	}
 	var sent uint32
