@@ -130,6 +130,16 @@ receive anew, counts, and stores the count into GPU memory through BAR1, where t
 GPU threads ring, one of its own. The libraries behind ` + "`post: doca`, `nvshmem` and `deepep`" + ` post no receives.
 `
 
+const referenceConnections = `
+### Connections and DC initiators
+
+With ` + "`workload.connections`" + ` each connection is a QP of its own, or over DC a pair of initiator and target. A stack's own ` + "`qps_per_peer`" + ` does not count then (one that
+the scenario sets is an error), nor does its library choose QPs. An initiating thread visits its connections in turn, ` + "`workload.writes_per_visit`" + ` messages each.
+
+Over DC thread ` + "`a` of `n`" + ` has the initiators ` + "`a`, `a+n`, `a+2n`" + ` and so on of the ` + "`dcis`" + ` to itself. Its pairs, target by target, take them in turn: with as many initiators as
+connections each keeps to one target and connects once, with fewer they go from target to target, and beyond them some do nothing, which a notice says.
+`
+
 const referenceFaults = `
 ## Faults
 
@@ -172,7 +182,7 @@ func Reference() []byte {
 			}
 		}
 		if s.section == "path" {
-			b.WriteString(referenceScopes)
+			b.WriteString(referenceScopes + referenceConnections)
 		}
 	}
 	b.WriteString(referenceFaults)

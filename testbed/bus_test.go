@@ -3,9 +3,11 @@ package testbed_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"gdisim/result"
 	"gdisim/sim"
 	"gdisim/stage"
 	"gdisim/testbed"
@@ -69,6 +71,16 @@ func TestOnDemand(t *testing.T) {
 			}
 		}
 	}
+	// A finding tells of the timer.
+	for word, want := range map[string]bool{"pool": false, "on-demand": true} {
+		p := paths(t, scene{paths: []string{"{stack: mini-gda, set: {payload_in: host, notify_in: host}}"}, workload: "{kind: put, bytes: 8KiB, iterations: 4, warmup: 4, window: 64MiB, registration: " + word + "}"})[0]
+		got := slices.ContainsFunc(p.Findings, func(f result.Finding) bool {
+			return f.Finding == stage.RNR && f.Grade == stage.Occurred && strings.Contains(f.Cause, "page") && strings.Contains(f.Cause, "qp.min_rnr_timer")
+		})
+		if got != want {
+			t.Errorf("registration %s: findings %+v, want one of the timer: %t", word, p.Findings, want)
+		}
+	}
 	// Who does not try again gives up.
 	res := run(t, scene{hardware: "nic.page_fault: 100us", paths: []string{"{name: v, stack: verbs-cpu, set: {qp.min_rnr_timer: 10us, qp.rnr_retry: 2}}"}, workload: "{kind: put, bytes: 8KiB, iterations: 4, warmup: 0, registration: on-demand}"}, testbed.Options{Workers: 1})
 	if p := &res.Points[0].Paths[0]; !strings.Contains(p.Err, "RNR retry counter exceeded") {
@@ -85,7 +97,9 @@ func TestUnreachable(t *testing.T) {
 		{"pcie.path.gpu_nic: PHB\npcie.p2p: writes", "{name: p, stack: mini-proxy, set: {inline: false}}", "", "hardware.pcie.p2p: writes"},
 		{"pcie.acs: redirect\npcie.p2p: none", "mini-gda", "", "hardware.pcie.p2p: none"},
 		{"", "mini-gda", "registration: per-operation", "registration: per-operation"},
-		{"", "mini-proxy", "registration: on-demand", "registration: on-demand"},
+		{"", "mini-proxy", "registration: on-demand", "registration: on-demand with a payload in GPU memory, which is pinned (want pool, or payload_in host)"},
+		{"", "{stack: mini-gda, set: {payload_in: host}}", "registration: on-demand", "lands in GPU memory, which is pinned (want pool, a CPU thread that initiates with payload_in host, or a put told of by its data with notify_in host)"},
+		{"", "{stack: mini-gda, set: {payload_in: host, notify: signal-write, notify_in: host}}", "registration: on-demand", "lands in GPU memory"},
 	} {
 		s := scene{hardware: tt.hardware, paths: []string{tt.path}, workload: "{kind: put, bytes: 8B, iterations: 3, warmup: 1, registration: pool}"}
 		if tt.workload != "" {
@@ -164,6 +178,9 @@ func TestFlagOvertakes(t *testing.T) {
 	for _, flag := range []bool{false, true} {
 		hardware := fmt.Sprintf("pcie.path.gpu_nic: PHB\npcie.iommu.mode: lazy\nnic.payload.relaxed_ordering: true\nnic.signal.relaxed_ordering: %t", flag)
 		p := paths(t, scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: put-signal, bytes: 12KiB, window: 64MiB, iterations: 30, warmup: 2}"})[0]
+		if !blamed(&p, "relaxed writes", flag) {
+			t.Errorf("relaxed flag %t: findings %+v", flag, p.Findings)
+		}
 		occurred := false
 		for _, f := range p.Findings {
 			occurred = occurred || f.Finding == stage.FlagBeforeData && f.Grade == stage.Occurred
@@ -172,6 +189,31 @@ func TestFlagOvertakes(t *testing.T) {
 			t.Errorf("relaxed flag %t: overtook %t", flag, occurred)
 		}
 		paths(t, scene{hardware: hardware, paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 64KiB, window: 64MiB, outstanding: 16, iterations: 200, warmup: 20}"})
+	}
+}
+
+// blamed reports whether each flag that was seen before its data has that cause, and
+// whether there is one as wanted.
+func blamed(p *result.Path, cause string, want bool) bool {
+	got := false
+	for _, f := range p.Findings {
+		if f.Finding == stage.FlagBeforeData && f.Grade == stage.Occurred {
+			if got = true; !strings.HasPrefix(f.Cause, cause) {
+				return false
+			}
+		}
+	}
+	return got == want
+}
+
+// TestFlagInTheOtherMemory: a flag that goes another way than its data is seen before
+// it with all writes in order, and the finding says why.
+func TestFlagInTheOtherMemory(t *testing.T) {
+	for in, want := range map[string]bool{"gpu": false, "host": true} {
+		p := paths(t, scene{hardware: "pcie.path.gpu_nic: PHB\npcie.iommu.mode: lazy", paths: []string{"{name: a, stack: mini-gda, set: {notify_in: " + in + "}}"}, workload: "{kind: put-signal, bytes: 12KiB, window: 64MiB, iterations: 30, warmup: 2}"})[0]
+		if !blamed(&p, "two memories", want) {
+			t.Errorf("flag in %s memory: findings %+v, want %t", in, p.Findings, want)
+		}
 	}
 }
 

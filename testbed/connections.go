@@ -36,7 +36,7 @@ func (r *runner) planTours(p *plan) error {
 		return fmt.Errorf("workload.connections: with kind %s (want stream)", p.kind)
 	case p.proxy:
 		return errors.New("workload.connections: for a path whose CPU posts (want protocol gpu-doorbell)")
-	case c.Has("path.qps_per_peer"):
+	case r.chosen("path.qps_per_peer"): // a stack's own is for what it does without connections
 		return errors.New("workload.connections: beside qps_per_peer (want one of them)")
 	case t.connections < p.fg.agents:
 		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
@@ -47,6 +47,9 @@ func (r *runner) planTours(p *plan) error {
 		return fmt.Errorf("workload.connections: %d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
 	case t.visit < p.fg.batch:
 		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
+	}
+	if n := p.overDC - t.connections; n > 0 {
+		r.note(fmt.Sprintf("%s: %d DC initiators for %d connections: %d of them do nothing (path key dcis)", r.name, p.overDC, t.connections, n))
 	}
 	return nil
 }
@@ -104,6 +107,7 @@ func (r *runner) tourPass(p *plan) error {
 	all := make([][]tour, nodes)
 	initiators := map[int]*path.DoorbellPath{} // over DC, by node
 	next := make([]int, nodes)                 // connection that a sender adds next
+	pairs := make([][]int, nodes)              // over DC, those that its threads have so far
 	for _, l := range links {
 		from := l[0]
 		per := t.to(l, nodes)
@@ -115,6 +119,7 @@ func (r *runner) tourPass(p *plan) error {
 			fwd = s
 		}
 		if all[from] == nil {
+			pairs[from] = make([]int, p.fg.agents)
 			for range p.fg.agents {
 				x := workload.NewStream(group, p.iterations, p.warmup, p.window)
 				all[from] = append(all[from], tour{workload.NewTour(x, t.visit), x})
@@ -122,16 +127,18 @@ func (r *runner) tourPass(p *plan) error {
 		}
 		sms := map[int]*gpu.SM{}
 		for i := range per {
-			a := next[from] % p.fg.agents
+			a, q := next[from]%p.fg.agents, i
 			next[from]++
-			if p.overDC > 0 { // a thread has its initiators to itself
+			if p.overDC > 0 {
 				a = i % p.fg.agents
+				q = p.initiator(a, pairs[from][a])
+				pairs[from][a]++
 			}
 			id := a / p.fg.perCTA % m.gpus[from].SMs
 			if sms[id] == nil {
 				sms[id] = gpu.NewSM(m.gpus[from], m.env.Nodes[from].Rand)
 			}
-			all[from][a].Add(s.thread(sms[id], p.fg.warp(a, m.gpus[from]), i, all[from][a].Tour))
+			all[from][a].Add(s.thread(sms[id], p.fg.warp(a, m.gpus[from]), q, all[from][a].Tour))
 		}
 	}
 	first := m.usage(run, fwd)
@@ -165,6 +172,14 @@ func (r *runner) tourPass(p *plan) error {
 	}
 	r.collect(p, m, run, group, nil, rec, find, fwd, last.since(&first), min(ctas, m.gpus[0].SMs))
 	return nil
+}
+
+// initiator is the DC initiator of thread a's pair of that number. A thread has every
+// fg.agents-th to itself and its pairs take them in turn, target by target: so those
+// to one target never meet on one, and none has two targets while another has none.
+func (p *plan) initiator(a, pair int) int {
+	own := (p.overDC - a + p.fg.agents - 1) / p.fg.agents
+	return a + pair%own*p.fg.agents
 }
 
 // towards sets the path up for one pair of nodes: with so many queues of its own

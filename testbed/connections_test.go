@@ -125,6 +125,8 @@ func TestConnectionErrors(t *testing.T) {
 		{"qps", "{name: p, stack: mini-gda, set: {qps_per_peer: 64}}", ok, "2", "beside qps_per_peer"},
 		{"visit", "mini-gda", strings.Replace(ok, "visit: 16", "visit: 8", 1), "2", "writes_per_visit: 8 (want 16"},
 		{"dc", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 20}}", ok, "3", "64 between 16 initiators' 20 DC initiators and 2 targets (want 32 to 40"},
+		{"dcis", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 1}}", "{kind: put, bytes: 8B, initiators: {ctas: 8}}", "2", "dcis: 8 threads on 1 DC initiators with posting single (want 8"},
+		{"no dcis", "{name: p, stack: mini-gda, set: {transport: dc, dcis: 0}}", "{kind: put, bytes: 8B}", "2", "dcis: 0 with transport dc (want at least 1)"},
 		{"nodes", "mini-gda", "{kind: put, bytes: 8B}", "3", "cluster.nodes: 3 without workload.connections"},
 	} {
 		s := scene{paths: []string{c.path}, workload: c.workload}
@@ -132,6 +134,44 @@ func TestConnectionErrors(t *testing.T) {
 		if _, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// A stack's own QPs to a peer are no connections: its threads visit those that the
+// workload has, over either transport. The library does not choose among them: where
+// the NIC's cache misses, a visit of its public routine makes as many reads as one of
+// the internal. And one CPU thread rings for all of them, to however many peers.
+func TestConnectionsOfLibraries(t *testing.T) {
+	rate := func(hardware, path string, connections, nodes int) (perSecond, read float64) {
+		s := scene{hardware: hardware, paths: []string{path}, workload: fmt.Sprintf("{kind: stream, bytes: 8B, outstanding: 64, initiators: {ctas: 64}, connections: %d, writes_per_visit: 32, direction: both, iterations: 320, warmup: 160}", connections)}
+		r, err := testbed.Run(context.Background(), parse(t, strings.Replace(s.text(), "paths:", fmt.Sprintf("cluster: {nodes: %d}\npaths:", nodes), 1)), testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &r.Points[0].Paths[0]
+		if p.Err != "" {
+			t.Fatal(p.Err)
+		}
+		for _, l := range p.Cost.Links {
+			if l.Name == "node0.pcie.nic.down" {
+				read = float64(l.Bytes) / float64(p.Cost.Messages)
+			}
+		}
+		return metric(t, p, stage.MessageRate).Value, read
+	}
+	for _, stack := range []string{"nvshmem-ibgda", "ibgda-cpu-doorbell"} {
+		rate("", "{name: p, stack: "+stack+", set: {transport: dc, dcis: 64}}", 256, 5)
+	}
+	const cache = "nic.context.cache: 80kB\nnic.context.reads: 1"
+	_, inside := rate(cache, "{name: p, stack: nvshmem-ibgda, set: {call: internal}}", 256, 2)
+	if _, public := rate(cache, "nvshmem-ibgda", 256, 2); inside == 0 || math.Abs(public/inside-1) > 0.1 {
+		t.Errorf("the NIC reads %.1f B a message of the public routine, %.1f of the internal", public, inside)
+	}
+	const ringer = "{name: p, stack: ibgda-cpu-doorbell, set: {call: internal}}"
+	one, _ := rate("", ringer, 256, 2)
+	four, _ := rate("", ringer, 256, 5)
+	if math.Abs(four/one-1) > 0.05 {
+		t.Errorf("a CPU thread rings for %.2f M/s to one peer, for %.2f to four", one, four)
 	}
 }
 

@@ -102,6 +102,41 @@ func TestDCTargets(t *testing.T) {
 	}
 }
 
+// With as many initiators as connections each has one target: it connects once and
+// never waits for another's answers. With as few as threads, each goes round all
+// eight, a connect (34 B) a message; in between the pairs of a thread take turns.
+func TestDCPairs(t *testing.T) {
+	const threads, targets = 8, 8
+	run := func(set string) (bytes, rate float64) {
+		s := scene{
+			paths:    []string{"{name: dc, stack: mini-gda, set: {transport: dc" + set + "}}"},
+			workload: fmt.Sprintf("{kind: stream, bytes: 8B, outstanding: 64, initiators: {ctas: %d}, connections: %d, writes_per_visit: 1, direction: send, iterations: 800, warmup: 160}", threads, threads*targets),
+		}
+		text := strings.Replace(s.text(), "paths:", fmt.Sprintf("cluster: {nodes: %d}\npaths:", targets+1), 1)
+		r, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &r.Points[0].Paths[0]
+		for _, l := range p.Cost.Links {
+			if l.Name == "node0.port" {
+				return float64(l.Bytes) / float64(p.Cost.Messages), metric(t, p, stage.MessageRate).Value
+			}
+		}
+		t.Fatalf("no link node0.port: %s", p.Err)
+		return 0, 0
+	}
+	few, slow := run("") // one a thread
+	some, better := run(", dcis: 16")
+	all, fast := run(", dcis: 64")
+	if math.Abs(few-92) > 0.5 || math.Abs(some-92) > 0.5 || math.Abs(all-58) > 0.5 {
+		t.Errorf("%.2f, %.2f and %.2f B a message over 8, 16 and 64 initiators, want 92, 92 and 58", few, some, all)
+	}
+	if better < 1.5*slow || fast < 1.1*better { // then the threads are at their own pace
+		t.Errorf("%.1f, %.1f and %.1f M/s over 8, 16 and 64 initiators, want more each time", slow, better, fast)
+	}
+}
+
 // A target keeps state for each initiator that has been there: where its NIC does
 // not hold all of it, a visit costs reads, one after the other.
 func TestDCResponders(t *testing.T) {

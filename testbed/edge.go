@@ -1,6 +1,8 @@
 package testbed
 
 import (
+	"fmt"
+
 	"gdisim/model/gpu"
 	"gdisim/scenarios"
 	"gdisim/sim"
@@ -28,13 +30,22 @@ func (b *bench) edge() *gpu.Edge {
 	return b.door
 }
 
+// fences reports whether the step has a fence at system scope.
+func (b *bench) fences(kind string) bool {
+	return kind == "fence" && b.cfg.Enum("workload.scope") == "system" || kind == "flag-echo" && b.cfg.Enum("workload.release") == "system"
+}
+
 // background starts the load beside the step.
 func (b *bench) background() {
 	if !b.cfg.Has("workload.background.kind") {
 		return
 	}
 	n := func() int { return b.cfg.Count("workload.background.ctas") }
-	switch b.cfg.Enum("workload.background.kind") {
+	load, kind := b.cfg.Enum("workload.background.kind"), b.cfg.Enum("workload.kind")
+	if polls := load == "poll-words" || load == "poll-line"; polls && !b.fences(kind) {
+		b.note(fmt.Sprintf("workload.background.kind: %s does nothing to this %s: of pollers only what they cost a fence at system scope is modelled", load, kind))
+	}
+	switch load {
 	case "copy-to-host":
 		b.edge().CopyToHost()
 	case "copy-to-gpu":

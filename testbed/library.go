@@ -18,13 +18,19 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 		d.HostRings, d.SlotIn = true, memory(c, "path.doorbell_slot_in")
 	}
 	if d.Library == path.LibBare || d.Library == path.LibNVSHMEM {
-		d.DCIs = c.Count("path.dcis")
-		if c.Enum("path.transport") == "dc" {
-			if d.DCIs == 0 {
+		switch {
+		case c.Enum("path.transport") == "dc": // the pool's are the queues that carry the messages
+			if p.overDC, d.Vector = 1, c.Bytes("path.address_vector"); posting == path.PostSingle && d.Library == path.LibBare {
+				p.overDC = c.Count("workload.initiators.ctas") * c.Count("workload.initiators.threads")
+			}
+			if c.Has("path.dcis") {
+				p.overDC = c.Count("path.dcis")
+			}
+			if p.overDC == 0 {
 				return posting, wqes, errors.New("dcis: 0 with transport dc (want at least 1)")
 			}
-			p.overDC, d.Vector = d.DCIs, c.Bytes("path.address_vector")
-			d.DCIs = 0 // the pool's are the queues that carry the messages
+		case (d.HostRings || c.Enum("path.completion") == "all-qps") && c.Has("path.dcis"): // which look at all of them
+			d.DCIs = c.Count("path.dcis")
 		}
 	}
 	if d.Library == path.LibBare {
@@ -71,8 +77,9 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			d.Counts.PublicCalls, d.Counts.PublicLines = c.Count("path.steps.public_calls"), c.Count("path.steps.public_lines")
 		}
 		d.SlotCheck = c.Bool("path.slot_check")
-		// The internal routine is told its QP; the public one takes the next.
-		d.PicksQueue = d.Public && !c.Has("workload.background.kind")
+		// The internal routine is told its QP; the public one takes the next. A
+		// connection's QP is its own.
+		d.PicksQueue = d.Public && !c.Has("workload.background.kind") && !c.Has("workload.connections")
 		if d.Queues == pcie.Host && d.Fence == path.FenceDevice {
 			d.Fence = path.FenceSystem // the library's own choice
 		}

@@ -2,6 +2,8 @@ package testbed_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"gdisim/sim"
@@ -39,6 +41,30 @@ func TestNotifyInHost(t *testing.T) {
 	gpu, host := metric(t, &ps[0], stage.RTT), metric(t, &ps[1], stage.RTT)
 	if d := host.Mean - gpu.Mean; 10*d < 8*look || d > 3*look {
 		t.Errorf("the round trip grows by %v, want about two looks of %v less the nearer write", d, look)
+	}
+}
+
+// TestWordOfAPut: a put that no signal follows is seen where its data lands, wherever
+// the signals of the path's round trips would be.
+func TestWordOfAPut(t *testing.T) {
+	for stack, elsewhere := range map[string]string{"mini-gda": "host", "mini-proxy": "host", "verbs-cpu": "gpu"} {
+		for _, signal := range []string{"signal-write", "signal-atomic"} {
+			ps := paths(t, scene{
+				paths:    []string{stack, fmt.Sprintf("{name: elsewhere, stack: %s, set: {notify: %s, notify_in: %s}}", stack, signal, elsewhere)},
+				workload: "{kind: put, bytes: 8B, iterations: 40, warmup: 5}",
+			})
+			if a, b := metric(t, &ps[0], stage.OneWay).P50, metric(t, &ps[1], stage.OneWay).P50; a != b {
+				t.Errorf("%s, %s in %s: one way %v, want %v as without", stack, signal, elsewhere, b, a)
+			}
+			if a, b := metric(t, &ps[0], stage.RTT).P50, metric(t, &ps[1], stage.RTT).P50; a == b {
+				t.Errorf("%s, %s in %s: round trip %v as without", stack, signal, elsewhere, b)
+			}
+		}
+	}
+	// Who is told of no message reads no word for it.
+	r := run(t, scene{paths: []string{"{name: p, stack: mini-gda, set: {notify_in: host}}"}, workload: "{kind: stream, bytes: 8B, outstanding: 4, iterations: 40}"}, testbed.Options{Workers: 1})
+	if all := strings.Join(r.Notices, "\n"); !strings.Contains(all, "without effect here: path.notify_in") {
+		t.Errorf("notices %q, want notify_in in one", all)
 	}
 }
 

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"gdisim/model/nic"
 	"gdisim/model/path"
 	"gdisim/model/pcie"
 	"gdisim/scenarios"
@@ -25,12 +26,10 @@ func (r *runner) flagged(p *plan, find *findings) {
 	flag := pcie.TLP{Kind: pcie.PostedWrite, Requester: pcie.NIC, Relaxed: relaxedFlag(c)}
 	what := "a flag written with relaxed ordering may pass the data written before it"
 	if s := p.msg.Signal; (s == path.SignalWrite || s == path.SignalAtomic) && p.msg.Word != p.msg.Lands {
-		// Posted writes keep their order on one link; behind the fork to two
-		// memories nothing orders them.
 		find.add(0, stage.Hazard{
 			Finding: stage.FlagBeforeData, Grade: stage.Possible, Node: 1, Queue: -1, Index: -1,
 			Cause: "the flag and the data before it go to different memories, which nothing orders",
-			Avoid: "the flag in the memory of the data (notify_in)",
+			Avoid: nic.OneMemory,
 		})
 		return
 	}

@@ -4,8 +4,39 @@ import (
 	"fmt"
 	"testing"
 
+	"gdisim/sim"
 	"gdisim/stage"
 )
+
+// TestPayloadInRegister: who posts copies no argument of a call out of memory, and else
+// the NIC reads it where it lies.
+func TestPayloadInRegister(t *testing.T) {
+	build := func(stack, set string) (issue, one sim.Duration) {
+		p := paths(t, scene{
+			hardware: smooth, paths: []string{fmt.Sprintf("{stack: %s, set: {%s}}", stack, set)}, workload: "{kind: put, bytes: 8B, iterations: 20, warmup: 2}",
+		})[0]
+		return metric(t, &p, stage.Issue).P50, metric(t, &p, stage.OneWay).P50
+	}
+	c := parse(t, scene{hardware: smooth, paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B}"}.text()).Config(0, 0)
+	for _, tt := range []struct {
+		stack, set, like string
+		less             sim.Duration // of issue: two words out of a line that an acquire made cold
+	}{
+		{"mini-gda", "payload_in: register", "payload_in: gpu", 2*costOf(c, "gpu.inline_word") + costOf(c, "gpu.l1_refill")},
+		{"mini-gda", "payload_in: register, inline: false", "payload_in: gpu, inline: false", 0},
+		{"mini-proxy-tuned", "payload_in: register", "payload_in: gpu", 0},
+		{"verbs-cpu", "payload_in: register", "payload_in: host", 0},
+	} {
+		issue, one := build(tt.stack, tt.set)
+		from, there := build(tt.stack, tt.like)
+		if got := from - issue; !near(got, tt.less) {
+			t.Errorf("%s {%s}: issue %v less than {%s}, want %v", tt.stack, tt.set, got, tt.like, tt.less)
+		}
+		if got := there - one; !near(got, tt.less) {
+			t.Errorf("%s {%s}: one way %v less than {%s}, want %v", tt.stack, tt.set, got, tt.like, tt.less)
+		}
+	}
+}
 
 // TestHostPayloadBySectors: a thread that copies its payload out of host memory
 // reads it sector by sector, 32 bytes at a time, each a PCIe round trip.

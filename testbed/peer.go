@@ -8,26 +8,36 @@ import (
 	"gdisim/scenarios"
 )
 
+// inlined reports whether what the path's messages bring travels inline: in a WQE, and in
+// the descriptor before it where a proxy posts.
+func (r *runner) inlined(p *plan) bool {
+	c := r.cfg
+	limit := c.Bytes("hardware.nic.inline_max")
+	if p.proxy {
+		limit = min(limit, p.prox.ValueBytes)
+	}
+	return c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes <= limit && !(p.cpu && (p.verbs.Copies || p.verbs.Payload == pcie.GPU))
+}
+
 // reachable refuses paths whose NIC cannot get at their payload or queues: peer
 // traffic that the platform does not forward, memory that nobody registers.
-func (r *runner) reachable(p *plan, payload pcie.Unit) error {
+func (r *runner) reachable(p *plan, payload pcie.Unit, inline bool) error {
 	c := r.cfg
-	inline := c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes <= c.Bytes("hardware.nic.inline_max")
-	if p.proxy {
-		inline = inline && p.msg.Bytes <= p.prox.ValueBytes
-	}
 	staged := p.cpu && p.verbs.Copies
-	inGPU := payload == pcie.GPU && !staged || p.msg.Word == pcie.GPU
+	source := payload == pcie.GPU && !staged
 	rings := !p.proxy && !p.cpu
-	reads := payload == pcie.GPU && !staged && !inline || rings && p.doorbell.Queues == pcie.GPU
-	if err := peers(c, reads, inGPU || rings); err != nil {
+	reads := source && !inline || rings && p.doorbell.Queues == pcie.GPU
+	writes := p.msg.Lands == pcie.GPU || p.word == pcie.GPU
+	if err := peers(c, reads, source || writes || rings); err != nil {
 		return err
 	}
 	switch word := c.Enum("workload.registration"); {
 	case word == "per-operation" && !p.cpu:
 		return fmt.Errorf("workload.registration: %s with a path that a GPU thread initiates, which cannot call the kernel (want pool, or a stack such as verbs-cpu)", word)
-	case word == "on-demand" && inGPU:
+	case word == "on-demand" && source:
 		return fmt.Errorf("workload.registration: %s with a payload in GPU memory, which is pinned (want pool, or payload_in host)", word)
+	case word == "on-demand" && p.msg.Lands == pcie.GPU:
+		return fmt.Errorf("workload.registration: %s with a payload that lands in GPU memory, which is pinned (want pool, a CPU thread that initiates with payload_in host, or a put told of by its data with notify_in host)", word)
 	}
 	return nil
 }
@@ -40,21 +50,30 @@ func (p *plan) lands() pcie.Unit {
 	return pcie.GPU
 }
 
-// place says where messages land. The word that a receiver polls is theirs unless
-// a signal tells of them.
+// place says where messages land, and where the word lies that a receiver polls
+// who is told of them: the data's own, unless a signal tells.
 func (r *runner) place(p *plan) {
-	p.msg.Lands, p.msg.Word = p.lands(), p.lands()
-	if p.notify == path.SignalImmediate { // which comes as a CQE; a CPU thread stores its count for a GPU's through BAR1
-		return
+	p.msg.Lands = p.lands()
+	p.word = p.msg.Lands
+	signal := p.msg.Signal
+	if signal == path.SignalNone {
+		signal = p.notify
 	}
-	switch r.cfg.Enum("path.notify_in") {
-	case "gpu":
-		p.msg.Word = pcie.GPU
-	case "host":
-		p.msg.Word = pcie.Host
+	// An immediate comes as a CQE; a CPU thread stores its count for a GPU's through BAR1.
+	if !p.msg.Get && p.kind != "stream" && signal != path.SignalImmediate {
+		switch r.cfg.Enum("path.notify_in") {
+		case "gpu":
+			p.word = pcie.GPU
+		case "host":
+			p.word = pcie.Host
+		}
+		if signal == path.SignalNone {
+			p.msg.Lands = p.word
+		}
 	}
-	if p.msg.Signal == path.SignalNone && p.notify == path.SignalNone && !p.msg.Get && p.kind != "stream" {
-		p.msg.Lands = p.msg.Word
+	p.msg.Word = p.msg.Lands
+	if p.msg.Signal != path.SignalNone {
+		p.msg.Word = p.word
 	}
 }
 

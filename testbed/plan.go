@@ -36,6 +36,7 @@ type plan struct {
 	kind       string
 	msg        path.Message
 	notify     path.Signal // of the messages of a round trip
+	word       pcie.Unit   // that of a message which a receiver is told of
 	answered   bool        // the peer answers each put, and that is its completion
 	byCTA      bool        // queues belong to CTAs
 	overDC     int         // DC initiators that carry the messages; 0: reliable connections
@@ -85,6 +86,9 @@ func (r *runner) plan() (*plan, error) {
 		RingLoads: c.Count("path.steps.ring_loads"), Atomics: c.Count("path.steps.atomics"), HostLoads: c.Count("path.steps.host_loads"), Stores: c.Count("path.steps.stores"),
 	}
 	payload := memory(c, "path.payload_in")
+	if c.Enum("path.payload_in") == "register" && c.Enum("path.protocol") == "cpu-verbs" { // the CPU's
+		payload = pcie.Host
+	}
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
 		return nil, blocked("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
 	}
@@ -105,8 +109,16 @@ func (r *runner) plan() (*plan, error) {
 	if err := r.scope(p); err != nil {
 		return nil, err
 	}
-	if err := r.reachable(p, payload); err != nil {
+	inline := r.inlined(p)
+	if err := r.reachable(p, payload, inline); err != nil {
 		return nil, err
+	}
+	if c.Enum("path.payload_in") == "register" && !inline {
+		in := "GPU"
+		if payload == pcie.Host && !p.verbs.Copies {
+			in = "host"
+		}
+		r.note(fmt.Sprintf("%s: payload_in: register, but %d B do not travel inline: they lie in %s memory", r.name, p.msg.Bytes, in))
 	}
 	if w := window(c); w > 0 && w < p.msg.Bytes {
 		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
@@ -139,7 +151,7 @@ func (r *runner) plan() (*plan, error) {
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
 		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
-	if v, _ := c.Param("path.inline"); v.Value == "true" && v.Kind == "scenario" && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
+	if r.chosen("path.inline") && c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
 		r.note(fmt.Sprintf("%s: inline, but %d B are more than a WQE takes (hardware.nic.inline_max): the NIC reads the payload", r.name, p.msg.Bytes))
 	}
 	if c.Has("workload.background.kind") {
@@ -198,6 +210,9 @@ func (r *runner) planDoorbell(p *plan, payload pcie.Unit, counts path.Counts, wq
 	c := r.cfg
 	if !c.Has("path.fence") {
 		return errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
+	}
+	if next := c.Enum("path.next_put"); next != "at-once" {
+		return fmt.Errorf("next_put: %s over gpu-doorbell (want at-once, or a path whose CPU posts)", next)
 	}
 	if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
 		return blocked("no doorbell mapping: want rings_by host")
@@ -326,14 +341,16 @@ func (r *runner) doorbellShape(p *plan, prefix string, wqes int) (shape, error) 
 	if p.byCTA {
 		s.byCTA, s.queues = true, ctas
 	}
-	if c.Has("path.qps_per_peer") {
+	key, what := "qps_per_peer", "QPs"
+	switch {
+	case p.overDC > 0:
+		s.queues, key, what = p.overDC, "dcis", "DC initiators"
+	case c.Has("workload.connections"): // each is a QP
+	case c.Has("path.qps_per_peer"):
 		s.queues = c.Count("path.qps_per_peer")
 	}
-	if p.overDC > 0 {
-		s.queues = p.overDC
-	}
 	if p.posting == path.PostSingle && s.agents > s.queues {
-		return s, fmt.Errorf("qps_per_peer: %d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
+		return s, fmt.Errorf("%s: %d threads on %d %s with posting single (want %d, or posting lock, handoff or cooperative)", key, s.agents, s.queues, what, s.agents)
 	}
 	return s, nil
 }
@@ -373,7 +390,7 @@ func (p *plan) foregroundQueue(i int) int {
 func (p *plan) told() path.Message {
 	m := p.msg
 	if m.Signal == path.SignalNone {
-		m.Signal, m.Fresh = p.notify, p.notify == path.SignalNone
+		m.Signal, m.Word, m.Fresh = p.notify, p.word, p.notify == path.SignalNone
 	}
 	return m
 }

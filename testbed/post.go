@@ -89,11 +89,7 @@ func posting(d *path.Doorbell, wqes int, shared bool) []path.Step {
 	}
 	out = append(out, p.Before...)
 	for range wqes {
-		for _, s := range p.Each {
-			if s.Do != path.DoInline || !d.InRegister {
-				out = append(out, s)
-			}
-		}
+		out = append(out, p.Each...)
 	}
 	after := p.After
 	if shared {

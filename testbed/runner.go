@@ -57,6 +57,12 @@ func (p proxySide) thread(sm *gpu.SM, warp, q int, c path.Client) thread {
 }
 func (p proxySide) busy() sim.Duration { return p.Busy() }
 
+// chosen reports whether the scenario sets the key itself.
+func (r *runner) chosen(key string) bool {
+	v, ok := r.cfg.Param(key)
+	return ok && v.Kind == "scenario"
+}
+
 func (r *runner) note(s string) { r.counts.Notices = append(r.counts.Notices, s) }
 
 // run measures the path and assembles its part of the result.

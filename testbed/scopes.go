@@ -86,7 +86,7 @@ func (r *runner) peers(p *plan, scope string) error {
 	if !p.proxy || x.RingPerPeer && x.Context && x.Quiet == path.QuietCounter {
 		n.Before, n.Lanes = c.Count("path.peers.before"), c.Count("path.peers.lanes")
 	}
-	if d.Context {
+	if d.Library == path.LibDOCA && d.Context {
 		n.Used = c.Count("path.peers.used")
 	}
 	const rings = 65536 // as many as proxy.rings may be

@@ -239,9 +239,10 @@ type QP struct {
 	fetching  int    // WQE fetches under way, which nothing may overtake
 	pushed    uint32 // producer index behind the last WQE that came through BlueFlame
 	completed uint32
-	cursor    int64  // in the payload's buffer
-	placed    uint32 // packets of data, not flags, on their way to memory at the peer
-	seen      uint32 // of those, visible there
+	cursor    int64     // in the payload's buffer
+	placed    uint32    // packets of data, not flags, on their way to memory at the peer
+	seen      uint32    // of those, visible there
+	into      pcie.Unit // memory that the last of them went to
 	pumping   bool
 	unit      sim.Server
 	taken     sim.Time // when the message engine takes the queue's last message

@@ -39,9 +39,15 @@ func (n *NIC) place(m *message, to pcie.Unit, p *packet, done sim.Sink, pk uint3
 		relaxed, p.behind = n.cfg.RelaxedFlag, m.qp.placed
 	} else if p.op == RDMAWrite {
 		m.qp.placed++
+		m.qp.into = to
 	}
 	n.reach(pcie.Access{From: pcie.NIC, To: to, Write: true, Bytes: p.bytes, Addr: at, Relaxed: relaxed}, p.cause, n.kind.deliver, done, pk)
 }
+
+// OneMemory is what avoids that a flag is visible ahead of data in another memory.
+// Posted writes keep their order on one link; behind the fork to two memories nothing
+// orders them.
+const OneMemory = "the flag in the memory of the data (notify_in)"
 
 // saw takes a packet that is visible, and tells of a flag that is so before data
 // placed ahead of it. Data behind the flag counts as landed too, so that not
@@ -50,6 +56,10 @@ func (q *QP) saw(m *message, p *packet) {
 	if !m.wqe.Flag {
 		q.seen++
 	} else if int32(p.behind-q.seen) > 0 {
-		q.nic.find(q.nic.eng.Now(), q, m.index-1, stage.FlagBeforeData, "relaxed writes: the flag was visible while data placed before it was not")
+		h := stage.Hazard{Finding: stage.FlagBeforeData, Queue: q.id, Index: int(m.index - 1), Cause: "relaxed writes: the flag was visible while data placed before it was not"}
+		if m.wqe.Remote != q.into {
+			h.Cause, h.Avoid = "two memories: the flag was visible in its own while data placed before it was not in the other", OneMemory
+		}
+		q.nic.hazard(q.nic.eng.Now(), h)
 	}
 }

@@ -332,6 +332,11 @@ func (r received) refuse(p *packet) bool {
 		src.find(n.eng.Now(), q, src.msgs[p.msg].index-1, stage.RNR, "the peer had no receive posted for the immediate")
 		r.notReady(p)
 	case r.awaits(w, q.rel.at(p.psn)):
+		src.hazard(n.eng.Now(), stage.Hazard{
+			Finding: stage.RNR, Queue: q.id, Index: int(src.msgs[p.msg].index - 1),
+			Cause: "a page of the target's buffer was not there (on-demand paging): the message is tried again after qp.min_rnr_timer",
+			Avoid: "registration: pool, a buffer whose pages were touched before, or a shorter qp.min_rnr_timer",
+		})
 		r.notReady(p)
 	default:
 		return false

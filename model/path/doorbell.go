@@ -36,6 +36,7 @@ type queue struct {
 	path  *DoorbellPath
 	qp    *nic.QP
 	index int
+	slot  int // where a CPU thread rings, that of its slots
 	depth int
 	cq    *hostWord  // its newest CQE, if the CQ lies in host memory
 	words sim.Server // atomics on the queue's management words
@@ -99,7 +100,7 @@ func NewDoorbell(env *Env, node, peer int, cfg Doorbell, m Message, queues, batc
 		p.insist = bind(Program{After: l}, m, 1, true, p.node.GPU)
 	}
 	if cfg.HostRings {
-		p.ringer = newRinger(p)
+		p.ringer = p.rung()
 	}
 	if m.Signal == SignalImmediate {
 		p.receiver = newReceiver(env, p.node, p.kinds, p.node.Core(1)) // the ringer has core 0

@@ -22,7 +22,8 @@ type Node struct {
 	reads hostReads // of the GPU's threads
 	// Faults of the node's software; none by default.
 	Faults Faults
-	gate   *gate // nil until a GPU thread of the node may ring
+	gate   *gate   // nil until a GPU thread of the node may ring
+	ringer *ringer // nil until a CPU thread of the node is to ring
 	// Rand serves the GPU threads' prices that are distributions.
 	Rand *rand.Rand
 }

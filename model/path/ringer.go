@@ -7,11 +7,11 @@ import (
 	"gdisim/stage"
 )
 
-// ringer is the CPU thread that rings for GPU threads: it looks at the slot of
-// every queue in turn, for ever, and where the index has grown it writes the
-// record and the doorbell. Posts between two looks share a ring.
+// ringer is the CPU thread of a node that rings for its GPU threads: it looks at the
+// slot of every queue to every peer in turn, for ever, and where the index has grown
+// it writes the record and the doorbell. Posts between two looks share a ring.
 type ringer struct {
-	path  *DoorbellPath
+	path  *DoorbellPath // the node's first
 	core  *cpu.Core
 	slots []ringSlot
 	h     sim.HandlerID
@@ -39,22 +39,27 @@ type ringSlot struct {
 	cause sim.Cause
 }
 
-func newRinger(p *DoorbellPath) *ringer {
-	r := &ringer{path: p, core: p.node.Core(0)}
-	cfg := r.core.Config()
-	r.look = cfg.Check.Mean()
-	if p.cfg.SlotIn == pcie.GPU {
-		r.look = p.node.Bus.RoundTrip(pcie.CPU, pcie.GPU, 8)
+// rung returns the node's ringer, which looks at the path's queues too from now on.
+func (p *DoorbellPath) rung() *ringer {
+	r := p.node.ringer
+	if r == nil {
+		r = &ringer{path: p, core: p.node.Core(0)}
+		r.look = r.core.Config().Check.Mean()
+		if p.cfg.SlotIn == pcie.GPU {
+			r.look = p.node.Bus.RoundTrip(pcie.CPU, pcie.GPU, 8)
+		}
+		r.h = p.env.Eng.Register(ringing{r})
+		p.node.ringer = r
 	}
-	n := len(p.queues)
+	for _, q := range p.queues {
+		q.slot = len(r.slots)
+		r.slots = append(r.slots, ringSlot{queue: q})
+	}
+	n := len(r.slots)
 	if p.cfg.DCIs > 0 {
 		n++ // their slots come with one copy
 	}
-	r.pass = max(1, cfg.Loop.Mean()+sim.Duration(n)*r.look)
-	for _, q := range p.queues {
-		r.slots = append(r.slots, ringSlot{queue: q})
-	}
-	r.h = p.env.Eng.Register(ringing{r})
+	r.pass = max(1, r.core.Config().Loop.Mean()+sim.Duration(n)*r.look)
 	return r
 }
 
@@ -75,7 +80,7 @@ func (s slot) Done(head uint32, c sim.Cause) { s.path.ringer.written(s.queue, he
 
 // written is called when a slot shows a new index.
 func (r *ringer) written(q *queue, head uint32, c sim.Cause) {
-	s := &r.slots[q.index]
+	s := &r.slots[q.slot]
 	if int32(head-s.head) <= 0 {
 		return
 	}
@@ -85,7 +90,7 @@ func (r *ringer) written(q *queue, head uint32, c sim.Cause) {
 	}
 	// An idle thread samples the slot when its pass comes by.
 	now := r.path.env.Eng.Now()
-	at := r.idleAt.Add(sim.Duration(q.index)*r.look + r.look/2)
+	at := r.idleAt.Add(sim.Duration(q.slot)*r.look + r.look/2)
 	if now > at {
 		at = at.Add((now.Sub(at) + r.pass - 1) / r.pass * r.pass)
 	}
@@ -96,7 +101,7 @@ func (r *ringer) written(q *queue, head uint32, c sim.Cause) {
 		}
 		r.path.env.Eng.Cancel(r.timer)
 	}
-	r.timed, r.next, r.pos = true, at, q.index
+	r.timed, r.next, r.pos = true, at, q.slot
 	r.timer = r.path.env.Eng.Timer(at, r.h, 0)
 }
 

@@ -349,7 +349,9 @@ func (d *Doorbell) Program(m Message, inlineLimit int64, checks bool) Program {
 	if m.Alone {
 		// What it brings is a number in a register.
 	} else if d.inlined(m, inlineLimit) {
-		*each = append(*each, d.copyIn()...)
+		if !d.InRegister {
+			*each = append(*each, d.copyIn()...)
+		}
 	} else if !m.Get {
 		if m.Fresh {
 			add(each, freshWord)
