@@ -75,7 +75,7 @@ func (b *bench) step(kind string) (*step, error) {
 	case "wake":
 		return b.wake()
 	}
-	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
+	return nil, refuse("workload.kind", "nothing runs %s", kind)
 }
 
 // steps runs a scenario's step workload.
@@ -101,7 +101,7 @@ func (r *runner) steps(kind string) error {
 	}
 	b := &bench{runner: r, m: m, node: m.env.Nodes[0], run: run}
 	s, err := b.step(kind)
-	if err != nil {
+	if err != nil || r.dry {
 		return err
 	}
 	r.out.Workload = s.title

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gdisim/model/cpu"
@@ -23,6 +22,7 @@ type runner struct {
 	seed      uint64
 	point     uint64
 	breakdown bool
+	dry       bool                               // set up, to see what is refused, and run nothing
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    result.Account
@@ -90,10 +90,12 @@ type plan struct {
 	bgWindow   int
 	iterations int
 	warmup     int
+	blocked    blocked // "": NIC and GPU reach each other as the path needs it
 }
 
 // plan reads the path's and the workload's keys, and refuses combinations that
-// no machine could run.
+// no machine could run: first what the scenario combines, then what the platform
+// blocks.
 func (r *runner) plan() (*plan, error) {
 	c := r.cfg
 	p := &plan{
@@ -126,7 +128,7 @@ func (r *runner) plan() (*plan, error) {
 		payload = pcie.Host
 	}
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
-		return nil, blocked("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
+		p.block("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
 	}
 	warp := c.Count("hardware.gpu.warp")
 	wqes := c.Count("workload.wqes_per_doorbell")
@@ -158,13 +160,13 @@ func (r *runner) plan() (*plan, error) {
 			p.prox.Burst = c.Count("path.proxy.burst")
 		}
 		if x := &p.prox; x.Gather && !x.Pop && !x.SignaledEach {
-			return nil, errors.New("proxy.gather: with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
+			return nil, refuse("path.proxy.gather", "with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
 		}
 		if c.Enum("path.proxy.signal_after") == "completion" {
 			p.prox.SignalApart, p.prox.SignalHeld = true, true
 		}
 		if x := &p.prox; x.SignalApart && x.Chain > 1 {
-			return nil, fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
+			return nil, refuse("path.proxy.chain", "%d with signals posted apart (want 1)", x.Chain)
 		}
 		if p.prox.Wait, err = waiting(c, c.Count("path.steps.yields")); err != nil {
 			return nil, err
@@ -177,10 +179,10 @@ func (r *runner) plan() (*plan, error) {
 		p.fg, err = r.proxyShape("workload.initiators.", handoff, wqes)
 	} else {
 		if !c.Has("path.fence") {
-			return nil, errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
+			return nil, refuse("path.fence", "missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
 		}
 		if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
-			return nil, blocked("no doorbell mapping: want rings_by host")
+			p.block("no doorbell mapping: want rings_by host")
 		}
 		fence, _ := path.ParseFence(c.Enum("path.fence"))
 		posting, _ = path.ParsePosting(c.Enum("path.posting"))
@@ -211,7 +213,7 @@ func (r *runner) plan() (*plan, error) {
 		return nil, err
 	}
 	if w := window(c); w > 0 && w < p.msg.Bytes {
-		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
+		return nil, refuse("workload.window", "%d B hold no message of %d B", w, p.msg.Bytes)
 	}
 	if p.proxy || p.cpu || p.doorbell.HostRings || p.notify == path.SignalImmediate {
 		if err := coreLeft(c); err != nil {
@@ -219,8 +221,10 @@ func (r *runner) plan() (*plan, error) {
 		}
 	}
 	r.awake = !p.proxy || p.prox.Wait.Waiting == cpu.Poll
-	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
-		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")
+	for _, key := range []string{"host.proxy.socket", "host.proxy.memory"} {
+		if where := c.Enum(key); where != "nic" && c.Enum("hardware.pcie.path.gpu_nic") == "SYS" {
+			return nil, refuse(key, "%s with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket worker and memory are on there)", where)
+		}
 	}
 	if p.proxy && c.Enum("host.proxy.core") == "shared" && c.Count("host.competing.threads") == 0 {
 		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")
@@ -230,30 +234,30 @@ func (r *runner) plan() (*plan, error) {
 	}
 	if p.kind != "stream" {
 		if p.window != 1 {
-			return nil, fmt.Errorf("workload.outstanding: %d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
+			return nil, refuse("workload.outstanding", "%d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
 		}
 	} else if p.window < p.fg.batch {
-		return nil, fmt.Errorf("workload.outstanding: %d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
+		return nil, refuse("workload.outstanding", "%d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
 	}
 	if err := r.planTours(p); err != nil {
 		return nil, err
 	}
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
-		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
+		return nil, refuse("hardware.nic.sq_depth", "%d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
 	if v, _ := c.Param("path.inline"); v.Value == "true" && v.Kind == "scenario" && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
 		r.note(fmt.Sprintf("%s: inline, but %d B are more than a WQE takes (hardware.nic.inline_max): the NIC reads the payload", r.name, p.msg.Bytes))
 	}
 	if c.Has("workload.background.kind") {
 		if p.kind == "stream" {
-			return nil, errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")
+			return nil, refuse("workload.background.kind", "a load beside kind stream (want put, put-signal, get or ping-pong)")
 		}
 		p.background = true
 		p.shared = c.Enum("workload.background.queue") == "shared"
 		p.bgWindow = c.Count("workload.background.outstanding")
 		if c.Has("workload.background.bytes") {
 			if b := c.Bytes("workload.background.bytes"); b != p.msg.Bytes {
-				return nil, fmt.Errorf("workload.background.bytes: %d B beside messages of %d B (want the same size; others are not available yet)", b, p.msg.Bytes)
+				return nil, refuse("workload.background.bytes", "%d B beside messages of %d B (want the same size; others are not available yet)", b, p.msg.Bytes)
 			}
 		}
 		if p.proxy {
@@ -272,7 +276,13 @@ func (r *runner) plan() (*plan, error) {
 			r.note("a ring with hand-off single-producer that the background shares is assumed to cost its producers nothing")
 		}
 	}
-	return p, r.fits(p)
+	switch err := r.fits(p); {
+	case err != nil:
+		return nil, err
+	case p.blocked != "":
+		return nil, p.blocked
+	}
+	return p, nil
 }
 
 // fits refuses batches that a library's threads reserve message by message if
@@ -299,7 +309,7 @@ func (r *runner) fits(p *plan) error {
 	}
 	for _, n := range threads {
 		if need := n*(p.fg.batch-1)*wqes + wqes; need > depth {
-			return fmt.Errorf("workload.wqes_per_doorbell: %d by %d threads of one queue, which fill its %d WQEs before any of them rings (want less, or more queues)", p.fg.batch, n, depth)
+			return refuse("workload.wqes_per_doorbell", "%d by %d threads of one queue, which fill its %d WQEs before any of them rings (want less, or more queues)", p.fg.batch, n, depth)
 		}
 	}
 	return nil
@@ -327,7 +337,7 @@ func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqe
 		s.batch = 1
 	case path.PostCooperative:
 		if threads%warp != 0 {
-			return s, fmt.Errorf("%sthreads: %d with posting cooperative (want a multiple of the warp's %d)", prefix, threads, warp)
+			return s, refuse(prefix+"threads", "%d with posting cooperative (want a multiple of the warp's %d)", threads, warp)
 		}
 		s.perCTA = threads / warp
 		s.agents = ctas * s.perCTA
@@ -343,7 +353,7 @@ func (r *runner) doorbellShape(p *plan, prefix string, posting path.Posting, wqe
 		s.queues = p.overDC
 	}
 	if posting == path.PostSingle && s.agents > s.queues {
-		return s, fmt.Errorf("qps_per_peer: %d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
+		return s, refuse("path.qps_per_peer", "%d threads on %d QPs with posting single (want %d QPs, or posting lock, handoff or cooperative)", s.agents, s.queues, s.agents)
 	}
 	return s, nil
 }
@@ -363,7 +373,7 @@ func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, err
 	}
 	s.byCTA = ctas >= s.queues
 	if h == path.HandoffSingleProducer && s.agents > s.queues {
-		return s, fmt.Errorf("proxy.rings: %d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
+		return s, refuse("path.proxy.rings", "%d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
 	}
 	return s, nil
 }
@@ -372,7 +382,10 @@ func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, err
 func (r *runner) run() (result.Path, error) {
 	if kind := r.cfg.Enum("workload.kind"); scenarios.IsStep(kind) {
 		if err := r.steps(kind); err != nil {
-			return r.out, err
+			return r.refuse(err)
+		}
+		if r.dry {
+			return r.out, nil
 		}
 		return r.finish(), nil
 	}
@@ -522,7 +535,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		return err
 	}
 	rev, err := r.side(m, back, 1, 0)
-	if err != nil {
+	if err != nil || r.dry {
 		return err
 	}
 	run := &workload.Run{Eng: m.env.Eng, Rec: rec}

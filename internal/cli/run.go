@@ -183,7 +183,7 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	case interrupted && (r == nil || len(r.Points) == 0):
 		return &failure{errors.New("interrupted before a point had finished; nothing is written")}
 	case err != nil && !interrupted:
-		return impossible(s, err)
+		return impossible(err)
 	}
 
 	var b bytes.Buffer
@@ -222,21 +222,14 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	return nil
 }
 
-// impossible turns the errors of a backend into problems of the scenario, a line
-// each: what it refuses is a combination of keys that no machine could run.
-func impossible(s *scenarios.Scenario, err error) error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
+// impossible is the error of a backend that refuses a scenario, as it is, or of
+// one that broke.
+func impossible(err error) error {
+	var fault *testbed.Fault
+	if errors.As(err, &fault) {
+		return &failure{err}
 	}
-	for i, e := range errs {
-		var fault *testbed.Fault
-		if errors.As(e, &fault) {
-			return &failure{e}
-		}
-		errs[i] = &scenarios.Problem{File: s.File, What: e.Error()}
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // verdicts writes the expectations below text and Markdown, and beside data.
