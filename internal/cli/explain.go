@@ -179,6 +179,7 @@ func (e *explainer) stage(s stage.Stage) {
 
 func (e *explainer) metric(m stage.Metric) {
 	e.para("metric ", m.String(), m.Text())
+	e.w.para("  ", "kinds: "+strings.Join(scenarios.MetricKinds(m), ", "))
 	if !m.IsTime() {
 		e.w.line("  unit: " + m.Unit())
 		return
