@@ -35,6 +35,14 @@ type Options struct {
 // Shard is the points whose index has the remainder K when divided by N.
 type Shard struct{ K, N int }
 
+// Of returns how many of n points are the shard's.
+func (s Shard) Of(n int) int {
+	if s.N == 0 {
+		return n
+	}
+	return (n - s.K + s.N - 1) / s.N
+}
+
 func (s Shard) has(i int) bool { return s.N == 0 || i%s.N == s.K }
 
 // Digest names all that a sweep's results come from but the program itself.

@@ -46,6 +46,8 @@ func TestRun(t *testing.T) {
 		{"expectation fails", fails, fake, "run a.yaml -q", 1, []string{"FAIL a.yaml:", "it is all of it"}, nil},
 		{"expectations beside data", fails, fake, "run a.yaml -q --format csv", 1, []string{"0,x,rtt,p50"}, []string{"FAIL"}},
 		{"path fails", "", hung, "run a.yaml -q", 1, []string{"did not finish: deadlock"}, nil},
+		{"path fails beside data", "", hung, "run a.yaml -q --format json", 1, []string{"deadlock"}, []string{"gdisim: path y: deadlock: 3 operations wait\n"}},
+		{"path fails, output in a file", "sweep: {host.clock: [cold, warm]}\n", hung, "run a.yaml -q -o out.txt", 1, nil, []string{"gdisim: path y at 1 of 2 points: deadlock: 3 operations wait\n"}},
 		{"impossible", "", broken, "run a.yaml -q", 2, nil, []string{"a.yaml: no cheese\na.yaml: no wine\n"}},
 		{"format", "", fake, "run a.yaml --format jsn", 2, nil, []string{`unknown --format "jsn"`, `did you mean "json"?`}},
 		{"set of nonsense", "", fake, "run a.yaml --set host.clok=warm", 2, nil, []string{`"host.clok"`, "host.clock"}},
