@@ -99,7 +99,14 @@ func (r *runner) steps(kind string) error {
 			return err
 		}
 	}
+	switch kind {
+	case "poll", "post", "proxy-echo":
+		r.crowd(c.Count("workload.initiators.ctas"), "run as if each had one to itself")
+	}
 	b := &bench{runner: r, m: m, node: m.env.Nodes[0], run: run}
+	if err := r.loadFits(); err != nil {
+		return err
+	}
 	s, err := b.step(kind)
 	if err != nil || r.dry {
 		return err

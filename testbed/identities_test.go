@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -515,6 +516,35 @@ func TestRefusalsComeFirst(t *testing.T) {
 	}
 	if _, err := testbed.Run(context.Background(), s, testbed.Options{}); err == nil || !strings.HasPrefix(err.Error(), "--set: workload.outstanding: 3 for kind put") {
 		t.Errorf("--set: %v", err)
+	}
+}
+
+// More CTAs than SMs is told; a load of more SMs than there are is refused.
+func TestMoreCTAsThanSMs(t *testing.T) {
+	for _, tt := range []struct{ paths, workload, want string }{
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 133}}", "133 CTAs on 132 SMs: those of one SM share its L1, and take no issue slots from each other"},
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 132}}", ""},
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 100}, background: {kind: stream, initiators: {ctas: 33, threads: 1}}}", "133 CTAs on 132 SMs: those of one SM share its L1, and take no issue slots from each other"},
+		{"[verbs-cpu]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 133}}", ""},
+		{"", "{kind: poll, iterations: 1, warmup: 0, initiators: {ctas: 133}}", "133 CTAs on 132 SMs: those of one SM run as if each had one to itself"},
+		{"", "{kind: fence, iterations: 1, warmup: 0, background: {kind: poll-words, ctas: 133}}", ""},
+	} {
+		text := "gdisim: v1\nhardware: h200-cx7-ib200\nworkload: " + tt.workload + "\n"
+		if tt.paths != "" {
+			text += "paths: " + tt.paths + "\n"
+		}
+		res, err := testbed.Run(t.Context(), parse(t, text), testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowded := func(n string) bool { return strings.Contains(n, "CTAs on") }
+		if has := slices.ContainsFunc(res.Notices, crowded); has != (tt.want != "") || has && !slices.Contains(res.Notices, tt.want) {
+			t.Errorf("%s: notices %q, want %q", tt.workload, res.Notices, tt.want)
+		}
+	}
+	const load = "gdisim: v1\nhardware: h200-cx7-ib200\nworkload: {kind: fence, background: {kind: store-host, ctas: 1024}}\n"
+	if got := refusal(t, load); !strings.HasPrefix(got, "test.yaml:3:62: workload.background.ctas: 1024 SMs of 132") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -276,6 +276,9 @@ func (r *runner) plan() (*plan, error) {
 			r.note("a ring with hand-off single-producer that the background shares is assumed to cost its producers nothing")
 		}
 	}
+	if !p.cpu {
+		r.crowd(p.fg.ctas()+p.bg.ctas(), "share its L1, and take no issue slots from each other")
+	}
 	switch err := r.fits(p); {
 	case err != nil:
 		return nil, err
@@ -283,6 +286,21 @@ func (r *runner) plan() (*plan, error) {
 		return nil, p.blocked
 	}
 	return p, nil
+}
+
+// ctas is how many CTAs the agents are.
+func (s *shape) ctas() int {
+	if s.agents == 0 {
+		return 0
+	}
+	return (s.agents + s.perCTA - 1) / s.perCTA
+}
+
+// crowd tells of more CTAs than SMs, and what then holds for those of one SM.
+func (r *runner) crowd(ctas int, what string) {
+	if sms := r.cfg.Count("hardware.gpu.sms"); ctas > sms {
+		r.note(fmt.Sprintf("%d CTAs on %d SMs: those of one SM %s", ctas, sms, what))
+	}
 }
 
 // fits refuses batches that a library's threads reserve message by message if
