@@ -196,8 +196,8 @@ func refused(ctx context.Context, s *scenarios.Scenario, points []int, workers i
 	var all []*scenarios.Refusal
 	for _, errs := range found {
 		for _, err := range errs {
-			x, ok := err.(*scenarios.Refusal)
-			if !ok {
+			var x *scenarios.Refusal
+			if !errors.As(err, &x) {
 				return err // a Fault
 			}
 			all = append(all, x)
