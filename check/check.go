@@ -205,6 +205,16 @@ func difference(d float64, e *scenarios.Expect) string {
 	return decimal(d) + " " + unit
 }
 
+// ratio writes a ratio as the expectation writes its own: 1.211x, or 121.1 %.
+func ratio(x float64, e *scenarios.Expect) string {
+	for _, q := range []*scenarios.Quantity{e.Value, e.Min, e.Max} {
+		if q != nil && strings.HasSuffix(q.Text, "x") {
+			return decimal(x) + "x"
+		}
+	}
+	return decimal(100*x) + " %"
+}
+
 // finished returns the path if it ran to its end, else why not.
 func finished(p *result.Point, path string) (*result.Path, string) {
 	x := p.Path(path)
@@ -231,7 +241,7 @@ func (v *Verdict) value(e *scenarios.Expect, p *result.Point, r *result.Result) 
 		var base float64
 		if base, text, ok = lookupBase(p, e.Over, r); ok {
 			got /= base
-			text = decimal(100*got) + " %"
+			text = ratio(got, e)
 		}
 	}
 	v.Got = text
@@ -270,7 +280,7 @@ func lookupBase(p *result.Point, b *scenarios.Base, r *result.Result) (n float64
 	}
 	n, text, ok = lookup(&r.Points[i], b.Path, b.Metric)
 	if ok && n == 0 {
-		return 0, "over " + text, false
+		return 0, "no ratio: " + b.Path + " " + b.Metric + " is " + text, false
 	}
 	return n, text, ok
 }

@@ -60,9 +60,55 @@ var stats = []string{".p99.9", ".p99", ".p50", ".max", ".min", ".mean"}
 // laterMetrics are metrics of workloads that the simulator cannot do yet.
 var laterMetrics = []string{"busbw", "algbw", "step"}
 
-// metricUnit checks the spelling METRIC[.STAT] or METRIC/STAGE[.share] and
+// MetricKinds returns the workload kinds that are measured by a metric.
+func MetricKinds(m stage.Metric) []string {
+	switch m {
+	case stage.Issue:
+		return []string{"put", "put-signal", "post"}
+	case stage.PutCompletion, stage.OneWay:
+		return []string{"put", "put-signal"}
+	case stage.RTT:
+		return []string{"put", "put-signal", "ping-pong", "proxy-echo", "flag-echo"}
+	case stage.Get:
+		return []string{"get"}
+	case stage.Latency:
+		return slices.DeleteFunc(slices.Concat([]string{"stream"}, stepKinds), func(kind string) bool {
+			return slices.Contains(MetricKinds(stage.Issue), kind) || slices.Contains(MetricKinds(stage.RTT), kind)
+		})
+	case stage.MessageRate:
+		return []string{"stream", "dma", "mmio", "proxy-echo", "post"}
+	case stage.Goodput:
+		return []string{"stream", "dma", "mmio", "store", "copy"}
+	case stage.BackgroundRate:
+		return []string{"put", "put-signal", "get", "ping-pong"}
+	}
+	return anyKind
+}
+
+// measured reports a metric that no kind of the scenario has, and returns the unit
+// of its value. here is false where a --set took the kind that had it away.
+func (r *reader) measured(n *yaml.Node, path, name string) (unit string, here bool) {
+	m, unit, err := parseMetric(name)
+	if err != nil {
+		r.problem(n, path, "", "%v", err)
+		return "", true
+	}
+	has, kinds := MetricKinds(m), r.kinds()
+	if kinds == nil || slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(has, k) }) {
+		return unit, true
+	}
+	if len(r.s.sets) > 0 {
+		if _, set := r.s.sets[0]["workload.kind"]; set {
+			return unit, false
+		}
+	}
+	r.problem(n, path, "kind "+strings.Join(has, ", "), "kind %s has no %s", strings.Join(kinds, ", "), m)
+	return unit, true
+}
+
+// parseMetric checks the spelling METRIC[.STAT] or METRIC/STAGE[.share] and
 // returns the unit of the value.
-func metricUnit(name string) (unit string, err error) {
+func parseMetric(name string) (m stage.Metric, unit string, err error) {
 	base, stageName, walk := strings.Cut(name, "/")
 	stat := ""
 	if !walk {
@@ -74,7 +120,7 @@ func metricUnit(name string) (unit string, err error) {
 		}
 	}
 	if slices.Contains(laterMetrics, base) {
-		return "", fmt.Errorf("metric %q is known, but not available yet", base)
+		return m, "", fmt.Errorf("metric %q is known, but not available yet", base)
 	}
 	m, ok := stage.ParseMetric(base)
 	if !ok {
@@ -82,16 +128,16 @@ func metricUnit(name string) (unit string, err error) {
 		for i := stage.Metric(1); i < stage.MetricCount; i++ {
 			known = append(known, i.String())
 		}
-		return "", fmt.Errorf("metric %q is unknown%s", base, hint(base, known))
+		return m, "", fmt.Errorf("metric %q is unknown%s", base, hint(base, known))
 	}
 	if !m.IsTime() {
 		if walk || stat != "" {
-			return "", fmt.Errorf("metric %s has neither quantiles nor stages", base)
+			return m, "", fmt.Errorf("metric %s has neither quantiles nor stages", base)
 		}
-		return m.Unit(), nil
+		return m, m.Unit(), nil
 	}
 	if !walk {
-		return "ps", nil
+		return m, "ps", nil
 	}
 	unit = "ps"
 	if s, ok := strings.CutSuffix(stageName, ".share"); ok {
@@ -102,9 +148,9 @@ func metricUnit(name string) (unit string, err error) {
 		for i := stage.Stage(1); i < stage.Count; i++ {
 			known = append(known, i.String())
 		}
-		return "", fmt.Errorf("stage %q is unknown%s", stageName, didYouMean(stageName, known))
+		return m, "", fmt.Errorf("stage %q is unknown%s", stageName, didYouMean(stageName, known))
 	}
-	return unit, nil
+	return m, unit, nil
 }
 
 // wants says how a value of each unit of metrics is written.
@@ -155,7 +201,7 @@ func (r *reader) expectations(n *yaml.Node, path string) {
 func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 	before := r.count()
 	e.Line = n.Line
-	unit, here := "", true
+	unit, want, here := "", "", true
 	oneOf := func(into *string, words ...string) func(*yaml.Node, string) {
 		return func(n *yaml.Node, path string) {
 			w, ok := r.word(n, path, strings.Join(words, " or "))
@@ -174,16 +220,23 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 	}
 	quantity := func(into **Quantity) func(*yaml.Node, string) {
 		return func(n *yaml.Node, path string) {
-			text, ok := r.word(n, path, wants[unit])
+			text, ok := r.word(n, path, want)
 			if !ok || unit == "" {
 				return
 			}
-			q, err := parseQuantity(unit, text)
+			size, negative := text, false
+			if e.MinusMetric != "" && into != &e.Within {
+				size, negative = strings.CutPrefix(text, "-")
+			}
+			q, err := parseQuantity(unit, size)
 			if into == &e.Within && strings.HasSuffix(text, "%") {
 				q, err = parseQuantity("ratio", text)
 			}
 			if err != nil {
-				r.problem(n, path, wants[unit], "%v", err)
+				r.problem(n, path, want, "%v", err)
+			}
+			if negative {
+				q.Text, q.Value = text, -q.Value
 			}
 			*into = &q
 		}
@@ -195,10 +248,9 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 			if e.Metric, ok = r.word(n, path, "a metric"); !ok {
 				return
 			}
-			var err error
-			if unit, err = metricUnit(e.Metric); err != nil {
-				r.problem(n, path, "", "%v", err)
-			}
+			var there bool
+			unit, there = r.measured(n, path, e.Metric)
+			here, want = here && there, wants[unit]
 		}},
 		{"minus", false, func(n *yaml.Node, path string) {
 			e.MinusPath, e.MinusMetric = e.Path, e.Metric
@@ -209,9 +261,8 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 					if e.MinusMetric, ok = r.word(n, path, "a metric"); !ok {
 						return
 					}
-					if u, err := metricUnit(e.MinusMetric); err != nil {
-						r.problem(n, path, "", "%v", err)
-					} else if u != unit && unit != "" {
+					u, there := r.measured(n, path, e.MinusMetric)
+					if here = here && there; u != unit && u != "" && unit != "" {
 						r.problem(n, path, "a metric in the same unit", "%s cannot be taken from %s", e.MinusMetric, e.Metric)
 					}
 				}},
@@ -226,9 +277,8 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 					if b.Metric, ok = r.word(n, path, "a metric"); !ok {
 						return
 					}
-					if u, err := metricUnit(b.Metric); err != nil {
-						r.problem(n, path, "", "%v", err)
-					} else if u != unit && unit != "" {
+					u, there := r.measured(n, path, b.Metric)
+					if here = here && there; u != unit && u != "" && unit != "" {
 						r.problem(n, path, "a metric in the same unit", "%s cannot be divided by %s", e.Metric, b.Metric)
 					}
 				}},
@@ -241,7 +291,7 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 			if len(r.s.setArgs) > 0 && len(b.At) == 0 && b.Path == e.Path && b.Metric == e.Metric {
 				here = false // its other point is gone
 			}
-			e.Over, unit = &b, "ratio"
+			e.Over, unit, want = &b, "ratio", "a ratio such as 1.1x or 110%"
 		}},
 		{"at", false, func(n *yaml.Node, path string) {
 			var there bool
@@ -262,7 +312,12 @@ func (r *reader) expectation(n *yaml.Node, path string) (e Expect, ok bool) {
 		{"is", false, oneOf(&e.Is, "present", "absent", "possible", "occurred")},
 		{"order", false, func(n *yaml.Node, path string) {
 			for i, item := range r.list(n, path, "a list of paths") {
-				e.Order = append(e.Order, knownPath(item, fmt.Sprintf("%s[%d]", path, i)))
+				at := fmt.Sprintf("%s[%d]", path, i)
+				w := knownPath(item, at)
+				if w != "" && slices.Contains(e.Order, w) {
+					r.problem(item, at, "each path once", "path %s is there twice", w)
+				}
+				e.Order = append(e.Order, w)
 			}
 		}},
 		{"source", false, r.text(&e.Source)},

@@ -42,7 +42,7 @@ var scenarioFields = []Field{
 		Text:  "what the GPUs do: send messages over paths, or one step over and over (no NIC)", Used: "workload",
 	},
 	{Key: "workload.bytes", Kind: Bytes, Min: "1B", Max: "1GiB", List: true, Kinds: slices.Concat(messageKinds, sizedKinds), Text: "payload of a message, or bytes of a step", Used: "workload"},
-	{Key: "workload.initiators.ctas", Kind: Count, Kinds: slices.Concat(messageKinds, []string{"poll", "post", "proxy-echo"}), Default: "1", Min: "1", Max: "1024", Text: "CTAs that post or poll, each on an SM of its own", Used: "workload"},
+	{Key: "workload.initiators.ctas", Kind: Count, Kinds: slices.Concat(messageKinds, []string{"poll", "post", "proxy-echo"}), Default: "1", Min: "1", Max: "1024", Text: "CTAs that post or poll, each on an SM of its own as far as there are SMs", Used: "workload"},
 	{Key: "workload.initiators.threads", Kind: Count, Default: "1", Min: "1", Max: "1024", Text: "threads of each CTA that post", Used: "workload"},
 	{Key: "workload.outstanding", Kind: Count, Default: "1", Min: "1", Max: "65536", Kinds: slices.Concat(messageKinds, []string{"dma", "proxy-echo"}), Text: "messages or steps in flight for each initiator", Used: "workload"},
 	{Key: "workload.wqes_per_doorbell", Kind: Count, Kinds: slices.Concat(messageKinds, stackKinds), Default: "1", Min: "1", Max: "4096", Text: "WQEs that one doorbell announces", Used: "workload"},

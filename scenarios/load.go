@@ -31,6 +31,8 @@ type Scenario struct {
 
 	base    map[string]value   // profile, hardware.set and the sections
 	ofPath  []map[string]value // stack and set of each path
+	places  []place            // of each path; none for the one of a step
+	work    place              // of the workload
 	sets    []map[string]value // --set, for each path
 	axes    []axis             // first slowest
 	faults  []faultRef
@@ -191,7 +193,10 @@ func (r *reader) scenario(root *yaml.Node) {
 		{"hardware", true, func(n *yaml.Node, path string) { hardware = n; r.hardware(n, path) }},
 		section("cluster"),
 		section("host"),
-		{"workload", true, func(n *yaml.Node, path string) { workload = n; r.fields(n, path, "workload", r.setBase) }},
+		{"workload", true, func(n *yaml.Node, path string) {
+			workload, r.s.work = n, r.place(n, path)
+			r.fields(n, path, "workload", r.setBase)
+		}},
 		{"paths", false, func(n *yaml.Node, path string) { paths = n; r.paths(n, path) }},
 		{"faults", false, r.faults},
 		{"sweep", false, r.sweep},
@@ -231,7 +236,7 @@ func (r *reader) setBase(f *Field, n *yaml.Node, path string) {
 
 func (r *reader) scenarioValue(f *Field, n *yaml.Node, path string) (value, bool) {
 	v, ok := r.value(f, n, path)
-	v.source, v.origin = fmt.Sprintf("%s:%d", filepath.Base(r.file), n.Line), "scenario"
+	v.source, v.origin, v.place = fmt.Sprintf("%s:%d", filepath.Base(r.file), n.Line), "scenario", r.place(n, path)
 	return v, ok
 }
 
@@ -318,7 +323,7 @@ func (r *reader) paths(n *yaml.Node, path string) {
 			continue
 		}
 		r.s.Paths = append(r.s.Paths, ref)
-		r.s.ofPath = append(r.s.ofPath, values)
+		r.s.ofPath, r.s.places = append(r.s.ofPath, values), append(r.s.places, r.place(item, at))
 		r.s.sets = append(r.s.sets, map[string]value{})
 	}
 }

@@ -388,9 +388,11 @@ expect:
   - {path: gda, metric: goodput, min: 80Gb/s}
   - {path: gda, finding: stale-descriptor, is: absent}
   - {metric: rtt, order: [gda, p2]}
+  - {path: gda, metric: rtt, minus: {path: p2}, min: -1.5us, max: -1us}
+sweep: {workload.kind: [put, stream]}
 `, nil)
 	e := s.Expect
-	if len(e) != 7 {
+	if len(e) != 8 {
 		t.Fatalf("%d expectations", len(e))
 	}
 	// The point is named as the list spells it; what is not swept needs no naming.
@@ -402,6 +404,13 @@ expect:
 	}
 	if e[3].Max.Value != 0.5 || e[3].Max.Unit != "cores" || e[4].Min.Value != 10 || e[4].Min.Unit != "GB/s" || e[5].Is != "absent" || !slices.Equal(e[6].Order, []string{"gda", "p2"}) {
 		t.Errorf("rest: %+v", e[3:])
+	}
+	if e[7].Min.Value != -1_500_000 || e[7].Min.Text != "-1.5us" || e[7].Max.Value != -1_000_000 {
+		t.Errorf("difference below zero: %+v", e[7])
+	}
+	// Where a --set takes the kind away that has a metric, it takes the expectation.
+	if err := s.Apply([]string{"workload.kind=put"}); err != nil || len(s.Expect) != 6 {
+		t.Errorf("%v, %d expectations left", err, len(s.Expect))
 	}
 }
 

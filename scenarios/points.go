@@ -246,7 +246,7 @@ func (r *reader) set(arg string) {
 	if !ok {
 		return
 	}
-	v.source, v.origin = "--set", "scenario"
+	v.source, v.origin, v.place = "--set", "scenario", d.place(n, key)
 	dropAxes()
 	if x := r.s.fault(scope); x != nil {
 		x.sets[f.Key] = v

@@ -113,6 +113,7 @@ type value struct {
 	dist  *sim.Delay // instead of n (Duration) or of fixed (Cost)
 
 	source, origin string // Source and Kind of a Param
+	place          place  // where the scenario or a --set gives it; zero: a profile, a stack or a default does
 	owner          string // file of the profile or stack that gives it
 	low, high      *value // bounds that its profile or stack states
 }

@@ -155,7 +155,7 @@ func workloadWith(t *testing.T, f *Field, text string) (kind, section string) {
 		}
 	}
 	if strings.HasPrefix(f.Key, "workload.background.") && keys["workload.background.kind"] == "" {
-		keys["workload.background.kind"] = backgroundOf([]string{kind})
+		keys["workload.background.kind"] = strings.Split(backgroundOf([]string{kind}), ", ")[0]
 	}
 	for key, text := range keys {
 		section += ", " + strings.TrimPrefix(key, "workload.") + ": " + text

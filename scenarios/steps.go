@@ -92,12 +92,16 @@ func (f *Field) users() []string {
 	return f.Kinds
 }
 
-// backgroundOf is an example of a load beside one of the kinds.
+// backgroundOf are the loads beside any of the kinds.
 func backgroundOf(kinds []string) string {
-	if slices.ContainsFunc(kinds, IsStep) && len(backgroundKinds) > 0 {
-		return backgroundKinds[0]
+	var out []string
+	if slices.ContainsFunc(kinds, func(k string) bool { return !IsStep(k) }) {
+		out = append(out, "stream")
 	}
-	return "stream"
+	if slices.ContainsFunc(kinds, IsStep) {
+		out = append(out, backgroundKinds...)
+	}
+	return strings.Join(out, ", ")
 }
 
 // backgrounds reports loads that none of the kinds can be measured beside:

@@ -75,7 +75,7 @@ func (b *bench) step(kind string) (*step, error) {
 	case "wake":
 		return b.wake()
 	}
-	return nil, fmt.Errorf("workload.kind: nothing runs %s", kind)
+	return nil, refuse("workload.kind", "nothing runs %s", kind)
 }
 
 // steps runs a scenario's step workload.
@@ -99,9 +99,16 @@ func (r *runner) steps(kind string) error {
 			return err
 		}
 	}
+	switch kind {
+	case "poll", "post", "proxy-echo":
+		r.crowd(c.Count("workload.initiators.ctas"), "run as if each had one to itself")
+	}
 	b := &bench{runner: r, m: m, node: m.env.Nodes[0], run: run}
+	if err := r.loadFits(); err != nil {
+		return err
+	}
 	s, err := b.step(kind)
-	if err != nil {
+	if err != nil || r.dry {
 		return err
 	}
 	r.out.Workload = s.title

@@ -2,8 +2,10 @@ package testbed
 
 import (
 	"errors"
+	"fmt"
 
 	"gdisim/result"
+	"gdisim/scenarios"
 	"gdisim/stage"
 )
 
@@ -12,6 +14,19 @@ import (
 type blocked string
 
 func (b blocked) Error() string { return string(b) }
+
+// block keeps the first reason, until all that the scenario combines is checked.
+func (p *plan) block(why blocked) {
+	if p.blocked == "" {
+		p.blocked = why
+	}
+}
+
+// refuse is a combination of keys that no machine could run; what names no key,
+// and ends in what is wanted.
+func refuse(key, what string, args ...any) error {
+	return &scenarios.Refusal{Key: key, What: fmt.Sprintf(what, args...)}
+}
 
 // refuse turns a path that the platform blocks into its result; other errors
 // stay errors of the scenario.

@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/model/gpu"
@@ -23,7 +22,7 @@ func (r *runner) planTours(p *plan) error {
 	c := r.cfg
 	if !c.Has("workload.connections") {
 		if n := c.Count("cluster.nodes"); n > 2 {
-			return fmt.Errorf("cluster.nodes: %d without workload.connections (want 2)", n)
+			return refuse("cluster.nodes", "%d without workload.connections (want 2)", n)
 		}
 		return nil
 	}
@@ -31,22 +30,22 @@ func (r *runner) planTours(p *plan) error {
 	t := &p.tours
 	switch {
 	case t.direction == "to-host" || t.direction == "to-gpu":
-		return fmt.Errorf("workload.direction: %s with workload.connections (want send, receive or both)", t.direction)
+		return refuse("workload.direction", "%s with workload.connections (want send, receive or both)", t.direction)
 	case p.kind != "stream":
-		return fmt.Errorf("workload.connections: with kind %s (want stream)", p.kind)
+		return refuse("workload.connections", "with kind %s (want stream)", p.kind)
 	case p.proxy:
-		return errors.New("workload.connections: for a path whose CPU posts (want protocol gpu-doorbell)")
+		return refuse("workload.connections", "for a path whose CPU posts (want protocol gpu-doorbell)")
 	case r.chosen("path.qps_per_peer"): // a stack's own is for what it does without connections
-		return errors.New("workload.connections: beside qps_per_peer (want one of them)")
+		return refuse("workload.connections", "beside qps_per_peer (want one of them)")
 	case t.connections < p.fg.agents:
-		return fmt.Errorf("workload.connections: %d for %d initiators (want one each at least)", t.connections, p.fg.agents)
+		return refuse("workload.connections", "%d for %d initiators (want one each at least)", t.connections, p.fg.agents)
 	case t.connections < c.Count("cluster.nodes")-1:
-		return fmt.Errorf("workload.connections: %d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
+		return refuse("workload.connections", "%d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
 	case p.overDC > 0 && (t.connections < p.fg.agents*t.targets(c.Count("cluster.nodes")) || t.connections > p.overDC*t.targets(c.Count("cluster.nodes"))):
 		n := t.targets(c.Count("cluster.nodes"))
-		return fmt.Errorf("workload.connections: %d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
+		return refuse("workload.connections", "%d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
 	case t.visit < p.fg.batch:
-		return fmt.Errorf("workload.writes_per_visit: %d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
+		return refuse("workload.writes_per_visit", "%d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
 	}
 	if n := p.overDC - t.connections; n > 0 {
 		r.note(fmt.Sprintf("%s: %d DC initiators for %d connections: %d of them do nothing (path key dcis)", r.name, p.overDC, t.connections, n))
@@ -140,6 +139,9 @@ func (r *runner) tourPass(p *plan) error {
 			}
 			all[from][a].Add(s.thread(sms[id], p.fg.warp(a, m.gpus[from]), q, all[from][a].Tour))
 		}
+	}
+	if r.dry {
+		return nil
 	}
 	first := m.usage(run, fwd)
 	var last usage

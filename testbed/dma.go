@@ -47,18 +47,18 @@ func (b *bench) dma() (*step, error) {
 	switch op {
 	case "read", "write", "write-read", "read-write":
 	default:
-		return nil, fmt.Errorf("workload.op: %s with kind dma (want read, write, write-read or read-write)", op)
+		return nil, refuse("workload.op", "%s with kind dma (want read, write, write-read or read-write)", op)
 	}
 	d.unit = uint64((n + line - 1) / line * line)
 	if d.places = uint64(window) / d.unit; d.places == 0 {
-		return nil, fmt.Errorf("workload.window: %d B hold no transfer of %d B", window, n)
+		return nil, refuse("workload.window", "%d B hold no transfer of %d B", window, n)
 	}
 	d.access = pcie.Access{From: pcie.NIC, To: pcie.Host, Bytes: n, Cold: c.Enum("workload.cache") == "cold", Relaxed: relaxed(c)}
 	where := "host"
 	if c.Enum("workload.memory") == "gpu" {
 		d.access.To, d.access.Cold, where = pcie.GPU, false, "GPU"
-		if err := peers(c, op != "write", op != "read"); err != nil {
-			return nil, err
+		if b := peers(c, op != "write", op != "read"); b != "" {
+			return nil, b
 		}
 	}
 	d.engine = nic.NewDMA(b.run.Eng, b.run.Rec, b.m.rands.Stream("dma"), b.node.Bus, dmaConfig(c))

@@ -210,7 +210,7 @@ func (b *bench) launch() (*step, error) {
 	switch until {
 	case "first-store":
 		if graph > 1 {
-			return nil, fmt.Errorf("workload.until: first-store with a graph of %d kernels (want stream-sync)", graph)
+			return nil, refuse("workload.until", "first-store with a graph of %d kernels (want stream-sync)", graph)
 		}
 		legs = append(legs, leg{do: legStore}, leg{do: legSee})
 	case "stream-sync":
@@ -268,7 +268,7 @@ func (b *bench) copyEngine() (*step, error) {
 	n, call, start := c.Bytes("workload.bytes"), c.Delay("hardware.cpu.call.copy"), c.Delay("hardware.gpu.copy.start")
 	direction := c.Enum("workload.direction")
 	if direction == "receive" || direction == "both" {
-		return nil, fmt.Errorf("workload.direction: %s for kind copy (want to-host or to-gpu)", direction)
+		return nil, refuse("workload.direction", "%s for kind copy (want to-host or to-gpu)", direction)
 	}
 	toHost, polled := direction != "to-gpu", c.Enum("workload.seen_by") == "poll"
 	d := b.driver([]leg{{do: legCall, stage: stage.CPUCall, d: call}, {do: legWait, stage: stage.GPUCopy, d: start}})
@@ -280,7 +280,7 @@ func (b *bench) copyEngine() (*step, error) {
 		d.legs = append(d.legs, move, leg{do: legSee})
 		return d.copies(n, toHost, polled), nil
 	case polled:
-		return nil, fmt.Errorf("workload.seen_by: poll with direction to-gpu (want sync)")
+		return nil, refuse("workload.seen_by", "poll with direction to-gpu (want sync)")
 	case !toHost:
 		move.do, known = legToGPU, c.Delay("hardware.gpu.copy.to_gpu").Mean()-b.node.Bus.RoundTrip(pcie.GPU, pcie.Host, 8)
 	}

@@ -1,8 +1,6 @@
 package testbed
 
 import (
-	"fmt"
-
 	"gdisim/model/cpu"
 	"gdisim/model/gpu"
 	"gdisim/sim"
@@ -43,7 +41,7 @@ func (b *bench) flagEcho() (*step, error) {
 		b: b, sm: b.sm(), core: b.node.Core(0), fromCPU: c.Enum("workload.from") == "cpu", release: c.Enum("workload.release") == "system", look: c.Duration("workload.look_after"),
 	}
 	if f.fromCPU && f.look > 0 {
-		return nil, fmt.Errorf("workload.look_after: %v with from cpu, whose GPU thread looks all the time (want from gpu)", f.look)
+		return nil, refuse("workload.look_after", "%v with from cpu, whose GPU thread looks all the time (want from gpu)", f.look)
 	}
 	f.h, f.wake = b.run.Eng.Register(f), b.run.Eng.Register(echoLooks{f})
 	f.flag.init(b, f)

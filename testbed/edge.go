@@ -35,6 +35,21 @@ func (b *bench) fences(kind string) bool {
 	return kind == "fence" && b.cfg.Enum("workload.scope") == "system" || kind == "flag-echo" && b.cfg.Enum("workload.release") == "system"
 }
 
+// loadFits refuses loads of more SMs than there are.
+func (r *runner) loadFits() error {
+	c := r.cfg
+	if !c.Has("workload.background.kind") {
+		return nil
+	}
+	switch kind := c.Enum("workload.background.kind"); kind {
+	case "store-host", "load-host", "store-gpu":
+		if n, sms := c.Count("workload.background.ctas"), c.Count("hardware.gpu.sms"); n > sms {
+			return refuse("workload.background.ctas", "%d SMs of %d with kind %s (want hardware.gpu.sms at most)", n, sms, kind)
+		}
+	}
+	return nil
+}
+
 // background starts the load beside the step.
 func (b *bench) background() {
 	if !b.cfg.Has("workload.background.kind") {

@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -93,7 +92,7 @@ const (
 func coreLeft(c *scenarios.Config) error {
 	period, length := c.Duration("hardware.cpu.tick.period"), c.Duration("hardware.cpu.tick.length")
 	if length >= period {
-		return fmt.Errorf("hardware.cpu.tick.length: %v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
+		return refuse("hardware.cpu.tick.length", "%v of every %v leaves nothing (want less than hardware.cpu.tick.period)", length, period)
 	}
 	left := 1 - float64(length)/float64(period)
 	x := rivals(c)
@@ -105,13 +104,13 @@ func coreLeft(c *scenarios.Config) error {
 		cycle := every + c.Delay(key+".length").Mean()
 		left *= float64(every) / float64(cycle)
 		if left < leastOfCore {
-			return fmt.Errorf("%s: %v after every %v leave the worker %.2g %% of its core (want at least %.0f %%)", key, cycle-every, every, 100*left, 100*leastOfCore)
+			return refuse(key+".every", "%v after every %v leave the worker %.2g %% of its core (want at least %.0f %%)", cycle-every, every, 100*left, 100*leastOfCore)
 		}
 		if x.Threads == 0 {
 			continue
 		}
 		if _, others := x.Turns(); int64(others/cycle) > stallsPerTurn {
-			return fmt.Errorf("%s: one every %v, beside turns of other threads of %v (want a longer host.stalls.every, or fewer competing threads)", key, cycle, others)
+			return refuse(key+".every", "one every %v, beside turns of other threads of %v (want a longer host.stalls.every, or fewer competing threads)", cycle, others)
 		}
 	}
 	return nil
@@ -174,7 +173,7 @@ func waiting(c *scenarios.Config, yields int) (cpu.Policy, error) {
 			a.Low = c.Duration("host.interrupt.adaptive.low")
 			a.RateLow, a.RateHigh = int64(c.Count("host.interrupt.adaptive.rate_low")), int64(c.Count("host.interrupt.adaptive.rate_high"))
 			if a.RateLow > a.RateHigh {
-				return p, fmt.Errorf("host.interrupt.adaptive.rate_low: %d, above the rate_high of %d (want that many at most)", a.RateLow, a.RateHigh)
+				return p, refuse("host.interrupt.adaptive.rate_low", "%d, above the rate_high of %d (want that many at most)", a.RateLow, a.RateHigh)
 			}
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // begins: it would look for a free moment without end.
 func TestCoreLeft(t *testing.T) {
 	for _, tt := range []struct{ hardware, host, want string }{
-		{host: "{stalls: {every: 1ns}}", want: "host.stalls: 10ms after every 1ns leave the worker"},
+		{host: "{stalls: {every: 1ns}}", want: "host.stalls.every: 10ms after every 1ns leave the worker"},
 		{host: "{stalls: {every: 10ms, length: 10ms}}"},
-		{hardware: "cpu.stolen.every: 1ns", want: "hardware.cpu.stolen:"},
+		{hardware: "cpu.stolen.every: 1ns", want: "hardware.set.cpu.stolen.every:"},
 		{hardware: "cpu.tick.length: 10ms", want: "leaves nothing"},
 		{host: "{proxy: {core: shared, nice: 19}, competing: {threads: 64, nice: -20}, stalls: {every: 20us, length: 10us}}", want: "beside turns of other threads of"},
 	} {

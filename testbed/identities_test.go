@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -464,20 +465,107 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestNamedCombinations: what no machine could run is an error with path and key.
+// TestNamedCombinations: what no machine could run is an error with the place of
+// the key that is named for it.
 func TestNamedCombinations(t *testing.T) {
 	for _, tt := range []struct{ path, workload, want string }{
-		{"{name: x, stack: mini-gda, set: {qps_per_peer: 2}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "paths.x: qps_per_peer: "},
-		{"{name: x, stack: mini-proxy-tuned, set: {proxy.rings: 2}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "paths.x: proxy.rings: "},
-		{"{name: x, stack: mini-gda}", "{kind: put, bytes: 8B, outstanding: 2}", "paths.x: workload.outstanding: "},
-		{"{name: x, stack: mini-gda}", "{kind: stream, bytes: 8B, outstanding: 2, wqes_per_doorbell: 4}", "paths.x: workload.outstanding: "},
-		{"{name: x, stack: mini-gda, set: {posting: cooperative}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "paths.x: workload.initiators.threads: "},
-		{"{name: x, stack: mini-gda}", "{kind: stream, bytes: 8B, background: {kind: stream}}", "paths.x: workload.background: "},
-		{"{name: x, stack: mini-gda}", "{kind: put, bytes: 8B, background: {kind: stream, bytes: 64B}}", "paths.x: workload.background.bytes: "},
+		{"{name: x, stack: mini-gda, set: {qps_per_peer: 2}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "test.yaml:7:52: paths[0].set.qps_per_peer: 3 threads"},
+		{"{name: x, stack: mini-proxy-tuned, set: {proxy.rings: 2}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "test.yaml:7:59: paths[0].set.proxy.rings: 3 threads"},
+		{"{name: x, stack: mini-gda}", "{kind: put, bytes: 8B, outstanding: 2}", "test.yaml:8:47: workload.outstanding: 2 for"},
+		{"{name: x, stack: mini-gda}", "{kind: stream, bytes: 8B, outstanding: 2, wqes_per_doorbell: 4}", "test.yaml:8:50: workload.outstanding: 2 messages"},
+		{"{name: x, stack: mini-gda}", "{kind: stream, bytes: 8B, wqes_per_doorbell: 4}", "test.yaml:8:11: workload: workload.outstanding: 1 messages"},
+		{"{name: x, stack: mini-gda, set: {posting: cooperative}}", "{kind: put, bytes: 8B, initiators: {threads: 3}}", "test.yaml:8:56: workload.initiators.threads: 3 with"},
+		{"{name: x, stack: mini-gda}", "{kind: stream, bytes: 8B, background: {kind: stream}}", "test.yaml:8:56: workload.background.kind: "},
+		{"{name: x, stack: mini-gda}", "{kind: put, bytes: 8B, background: {kind: stream, bytes: 64B}}", "test.yaml:8:68: workload.background.bytes: "},
+		{"{name: x, stack: gin-gdaki, set: {notify: immediate}}", "{kind: put, bytes: 8B}", "test.yaml:7:47: paths[0].set.notify: "},
+		{"ibgda-cpu-doorbell", "{kind: put, bytes: 8B, registration: per-operation}", "test.yaml:8:48: workload.registration: "},
 	} {
 		s := parse(t, scene{paths: []string{tt.path}, workload: tt.workload}.text())
-		if res, err := testbed.Run(context.Background(), s, testbed.Options{}); err == nil || !strings.HasPrefix(err.Error(), tt.want) || res != nil {
+		res, err := testbed.Run(context.Background(), s, testbed.Options{})
+		var p *scenarios.Problem
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || res != nil || !errors.As(err, &p) {
 			t.Errorf("%s with %s: %v, want %q", tt.path, tt.workload, err, tt.want)
+		}
+	}
+}
+
+// All that a sweep combines badly is told at once, alike things once, and before
+// anything has run: its first points are as good as endless.
+func TestRefusalsComeFirst(t *testing.T) {
+	text := scene{
+		hardware: "nic.sq_depth: 8",
+		paths:    []string{"{name: a, stack: mini-gda, set: {transport: dc, dcis: 8}}", "{name: b, stack: mini-gda, set: {posting: handoff}}", "{name: c, stack: mini-gda}"},
+		workload: "{kind: stream, bytes: 8B, outstanding: 16, iterations: 100000000}",
+		more:     "sweep:\n  hardware.nic.pcie.tags: [16, 32]\n  workload.wqes_per_doorbell: [1, 16, 32]\n  paths.a.dcis: [8, 0]\n",
+	}.text()
+	want := strings.Join([]string{
+		"test.yaml:7:19: hardware.set.nic.sq_depth: paths a, c: 8 WQEs cannot hold a post of 16 messages",
+		"test.yaml:12:50: workload.outstanding: paths a, c: 16 messages cannot fill a batch of 32 (want at least 32)",
+		"test.yaml:16:21: sweep.paths.a.dcis[1]: 0 with transport dc (want at least 1)",
+	}, "\n")
+	for _, workers := range []int{1, 4} {
+		_, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{Workers: workers})
+		if err == nil || err.Error() != want {
+			t.Errorf("%d workers:\n%v\nwant\n%s", workers, err, want)
+		}
+	}
+	// A --set has no line.
+	s := parse(t, scene{paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B}"}.text())
+	if err := s.Apply([]string{"workload.outstanding=3"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testbed.Run(context.Background(), s, testbed.Options{}); err == nil || !strings.HasPrefix(err.Error(), "--set: workload.outstanding: 3 for kind put") {
+		t.Errorf("--set: %v", err)
+	}
+}
+
+// More CTAs than SMs is told; a load of more SMs than there are is refused.
+func TestMoreCTAsThanSMs(t *testing.T) {
+	for _, tt := range []struct{ paths, workload, want string }{
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 133}}", "133 CTAs on 132 SMs: those of one SM share its L1, and take no issue slots from each other"},
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 132}}", ""},
+		{"[mini-gda]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 100}, background: {kind: stream, initiators: {ctas: 33, threads: 1}}}", "133 CTAs on 132 SMs: those of one SM share its L1, and take no issue slots from each other"},
+		{"[verbs-cpu]", "{kind: put, bytes: 8B, iterations: 1, warmup: 0, initiators: {ctas: 133}}", ""},
+		{"", "{kind: poll, iterations: 1, warmup: 0, initiators: {ctas: 133}}", "133 CTAs on 132 SMs: those of one SM run as if each had one to itself"},
+		{"", "{kind: fence, iterations: 1, warmup: 0, background: {kind: poll-words, ctas: 133}}", ""},
+	} {
+		text := "gdisim: v1\nhardware: h200-cx7-ib200\nworkload: " + tt.workload + "\n"
+		if tt.paths != "" {
+			text += "paths: " + tt.paths + "\n"
+		}
+		res, err := testbed.Run(t.Context(), parse(t, text), testbed.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowded := func(n string) bool { return strings.Contains(n, "CTAs on") }
+		if has := slices.ContainsFunc(res.Notices, crowded); has != (tt.want != "") || has && !slices.Contains(res.Notices, tt.want) {
+			t.Errorf("%s: notices %q, want %q", tt.workload, res.Notices, tt.want)
+		}
+	}
+	const load = "gdisim: v1\nhardware: h200-cx7-ib200\nworkload: {kind: fence, background: {kind: store-host, ctas: 1024}}\n"
+	if got := refusal(t, load); !strings.HasPrefix(got, "test.yaml:3:62: workload.background.ctas: 1024 SMs of 132") {
+		t.Errorf("%q", got)
+	}
+}
+
+// What the scenario combines badly is an error even where the platform would block
+// the path.
+func TestBlockedPathsAreChecked(t *testing.T) {
+	for _, tt := range []struct{ profile, path, workload, want string }{
+		{"h100-cx7-ib200", "mini-gda", "{kind: put, bytes: 8B}", ""},
+		{"h100-cx7-ib200", "mini-gda", "{kind: put, bytes: 8B, outstanding: 100}", "workload.outstanding: 100 for kind put"},
+		{"h100-cx7-ib200", "mini-gda", "{kind: put, bytes: 8B, registration: per-operation}", "workload.registration: per-operation with a path"},
+		{"h100-cx7-ib200", "{name: x, stack: gin-gdaki, set: {completion: context, peers.count: 1, peers.before: 6}}", "{kind: put, bytes: 8B}", "paths[0].set.peers.before: 6 of 1"},
+	} {
+		text := strings.Replace(scene{paths: []string{tt.path}, workload: tt.workload}.text(), "h200-cx7-ib200", tt.profile, 1)
+		res, err := testbed.Run(context.Background(), parse(t, text), testbed.Options{})
+		switch {
+		case tt.want != "":
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s with %s: %v, want %q", tt.path, tt.workload, err, tt.want)
+			}
+		case err != nil || !strings.HasPrefix(res.Points[0].Paths[0].Err, "refused: "):
+			t.Errorf("%s: want a path that the platform blocks, got %v", tt.path, err)
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package testbed
 
 import (
-	"errors"
-	"fmt"
-
 	"gdisim/model/path"
 	"gdisim/model/pcie"
 )
@@ -27,7 +24,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 				p.overDC = c.Count("path.dcis")
 			}
 			if p.overDC == 0 {
-				return posting, wqes, errors.New("dcis: 0 with transport dc (want at least 1)")
+				return posting, wqes, refuse("path.dcis", "0 with transport dc (want at least 1)")
 			}
 		case (d.HostRings || c.Enum("path.completion") == "all-qps") && c.Has("path.dcis"): // which look at all of them
 			d.DCIs = c.Count("path.dcis")
@@ -37,7 +34,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 		return posting, wqes, nil
 	}
 	if p.notify == path.SignalImmediate {
-		return posting, wqes, fmt.Errorf("notify: immediate with post %s (want data, signal-write or signal-atomic: the library posts no receives, and has no thread that takes their CQEs)", d.Library)
+		return posting, wqes, refuse("path.notify", "immediate with post %s (want data, signal-write or signal-atomic: the library posts no receives, and has no thread that takes their CQEs)", d.Library)
 	}
 	d.Counts.TurnRounds = c.Count("path.steps.turn_rounds")
 	d.Counts.ColdLines = c.Count("path.steps.cold_lines")
@@ -57,9 +54,9 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 		switch {
 		case c.Enum("path.lanes") == "drift" || threads == 1:
 		case threads%warp != 0:
-			return posting, wqes, fmt.Errorf("workload.initiators.threads: %d with lanes together (want a multiple of the warp's %d)", threads, warp)
+			return posting, wqes, refuse("workload.initiators.threads", "%d with lanes together (want a multiple of the warp's %d)", threads, warp)
 		case d.Sharing != path.ShareGPU || c.Enum("path.record") == "true":
-			return posting, wqes, errors.New("lanes: together (want sharing gpu and no record: lanes that wait for each other cannot hold a lock each)")
+			return posting, wqes, refuse("path.lanes", "together (want sharing gpu and no record: lanes that wait for each other cannot hold a lock each)")
 		default:
 			d.Lanes = warp
 			if p.kind == "stream" {
@@ -68,7 +65,7 @@ func (r *runner) library(p *plan, posting path.Posting, wqes, warp int) (path.Po
 			return path.PostCooperative, 1, nil
 		}
 		if d.Sharing == path.ShareThread && threads > 1 {
-			return posting, wqes, fmt.Errorf("sharing: %d threads of a CTA on one context with sharing thread (want cta or gpu)", threads)
+			return posting, wqes, refuse("path.sharing", "%d threads of a CTA on one context with sharing thread (want cta or gpu)", threads)
 		}
 		return path.PostLock, wqes, nil
 	case path.LibNVSHMEM:

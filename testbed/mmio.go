@@ -21,7 +21,7 @@ func (b *bench) mmio() (*step, error) {
 	c := b.cfg
 	op, n, cores := c.Enum("workload.op"), c.Bytes("workload.bytes"), c.Count("workload.cores")
 	if op != "store" && op != "load" {
-		return nil, fmt.Errorf("workload.op: %s with kind mmio (want store or load)", op)
+		return nil, refuse("workload.op", "%s with kind mmio (want store or load)", op)
 	}
 	to := pcie.GPU
 	if c.Enum("workload.to") == "nic" {

@@ -1,8 +1,6 @@
 package testbed
 
 import (
-	"fmt"
-
 	"gdisim/model/path"
 	"gdisim/model/pcie"
 	"gdisim/scenarios"
@@ -28,16 +26,14 @@ func (r *runner) reachable(p *plan, payload pcie.Unit, inline bool) error {
 	rings := !p.proxy && !p.cpu
 	reads := source && !inline || rings && p.doorbell.Queues == pcie.GPU
 	writes := p.msg.Lands == pcie.GPU || p.word == pcie.GPU
-	if err := peers(c, reads, source || writes || rings); err != nil {
-		return err
-	}
+	p.block(peers(c, reads, source || writes || rings))
 	switch word := c.Enum("workload.registration"); {
 	case word == "per-operation" && !p.cpu:
-		return fmt.Errorf("workload.registration: %s with a path that a GPU thread initiates, which cannot call the kernel (want pool, or a stack such as verbs-cpu)", word)
+		return refuse("workload.registration", "%s with a path that a GPU thread initiates, which cannot call the kernel (want pool, or a stack such as verbs-cpu)", word)
 	case word == "on-demand" && source:
-		return fmt.Errorf("workload.registration: %s with a payload in GPU memory, which is pinned (want pool, or payload_in host)", word)
+		return refuse("workload.registration", "%s with a payload in GPU memory, which is pinned (want pool, or payload_in host)", word)
 	case word == "on-demand" && p.msg.Lands == pcie.GPU:
-		return fmt.Errorf("workload.registration: %s with a payload that lands in GPU memory, which is pinned (want pool, a CPU thread that initiates with payload_in host, or a put told of by its data with notify_in host)", word)
+		return refuse("workload.registration", "%s with a payload that lands in GPU memory, which is pinned (want pool, a CPU thread that initiates with payload_in host, or a put told of by its data with notify_in host)", word)
 	}
 	return nil
 }
@@ -77,9 +73,9 @@ func (r *runner) place(p *plan) {
 	}
 }
 
-// peers refuses peer traffic between GPU and NIC that the platform's root
-// complex does not forward.
-func peers(c *scenarios.Config, reads, writes bool) error {
+// peers says which peer traffic between GPU and NIC the platform's root complex
+// does not forward; "": none of it.
+func peers(c *scenarios.Config, reads, writes bool) blocked {
 	root := true
 	switch c.Enum("hardware.pcie.path.gpu_nic") {
 	case "PIX", "PXB":
@@ -94,5 +90,5 @@ func peers(c *scenarios.Config, reads, writes bool) error {
 	case allowed == "writes" && reads:
 		return blocked("hardware.pcie.p2p: writes: the root complex forwards no peer reads, so the NIC cannot read GPU memory (want a payload that travels inline, queues in host memory, or a stack that stages)")
 	}
-	return nil
+	return ""
 }

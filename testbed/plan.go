@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/model/cpu"
@@ -54,10 +53,20 @@ type plan struct {
 	bgWindow   int
 	iterations int
 	warmup     int
+	blocked    blocked // "": NIC and GPU reach each other as the path needs it
+}
+
+// ctas is how many CTAs the agents are.
+func (s *shape) ctas() int {
+	if s.agents == 0 {
+		return 0
+	}
+	return (s.agents + s.perCTA - 1) / s.perCTA
 }
 
 // plan reads the path's and the workload's keys, and refuses combinations that
-// no machine could run.
+// no machine could run: first what the scenario combines, then what the platform
+// blocks.
 func (r *runner) plan() (*plan, error) {
 	c := r.cfg
 	p := &plan{
@@ -90,7 +99,7 @@ func (r *runner) plan() (*plan, error) {
 		payload = pcie.Host
 	}
 	if !c.Bool("hardware.gpu.gpudirect") && c.Enum("path.protocol") != "cpu-verbs" {
-		return nil, blocked("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
+		p.block("no GPUDirect RDMA: the peer's NIC cannot reach GPU memory (want a stack that stages through host memory, as host-staged)")
 	}
 	wqes := c.Count("workload.wqes_per_doorbell")
 	var err error
@@ -121,7 +130,7 @@ func (r *runner) plan() (*plan, error) {
 		r.note(fmt.Sprintf("%s: payload_in: register, but %d B do not travel inline: they lie in %s memory", r.name, p.msg.Bytes, in))
 	}
 	if w := window(c); w > 0 && w < p.msg.Bytes {
-		return nil, fmt.Errorf("workload.window: %d B hold no message of %d B", w, p.msg.Bytes)
+		return nil, refuse("workload.window", "%d B hold no message of %d B", w, p.msg.Bytes)
 	}
 	if p.proxy || p.cpu || p.doorbell.HostRings || p.notify == path.SignalImmediate {
 		if err := coreLeft(c); err != nil {
@@ -129,8 +138,10 @@ func (r *runner) plan() (*plan, error) {
 		}
 	}
 	r.awake = !p.proxy || p.prox.Wait.Waiting == cpu.Poll
-	if c.Enum("hardware.pcie.path.gpu_nic") == "SYS" && (c.Enum("host.proxy.socket") != "nic" || c.Enum("host.proxy.memory") != "nic") {
-		return nil, errors.New("host.proxy.socket, host.proxy.memory: other with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket both are on there)")
+	for _, key := range []string{"host.proxy.socket", "host.proxy.memory"} {
+		if where := c.Enum(key); where != "nic" && c.Enum("hardware.pcie.path.gpu_nic") == "SYS" {
+			return nil, refuse(key, "%s with hardware.pcie.path.gpu_nic SYS (want hardware.pcie.host_near, which says whose socket worker and memory are on there)", where)
+		}
 	}
 	if p.proxy && c.Enum("host.proxy.core") == "shared" && c.Count("host.competing.threads") == 0 {
 		r.note("host.proxy.core: shared with nobody; host.competing.threads says with how many")
@@ -140,16 +151,16 @@ func (r *runner) plan() (*plan, error) {
 	}
 	if p.kind != "stream" {
 		if p.window != 1 {
-			return nil, fmt.Errorf("workload.outstanding: %d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
+			return nil, refuse("workload.outstanding", "%d for kind %s (want 1; kind stream keeps more outstanding)", p.window, p.kind)
 		}
 	} else if p.window < p.fg.batch {
-		return nil, fmt.Errorf("workload.outstanding: %d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
+		return nil, refuse("workload.outstanding", "%d messages cannot fill a batch of %d (want at least %d)", p.window, p.fg.batch, p.fg.batch)
 	}
 	if err := r.planTours(p); err != nil {
 		return nil, err
 	}
 	if n := 2 * p.fg.batch; !p.proxy && c.Count("hardware.nic.sq_depth") < n && (p.msg.Signal != path.SignalNone || c.Count("hardware.nic.sq_depth") < p.fg.batch) {
-		return nil, fmt.Errorf("hardware.nic.sq_depth: %d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
+		return nil, refuse("hardware.nic.sq_depth", "%d WQEs cannot hold a post of %d messages", c.Count("hardware.nic.sq_depth"), p.fg.batch)
 	}
 	if r.chosen("path.inline") && c.Bool("path.inline") && !p.msg.Get && p.msg.Bytes > c.Bytes("hardware.nic.inline_max") {
 		r.note(fmt.Sprintf("%s: inline, but %d B are more than a WQE takes (hardware.nic.inline_max): the NIC reads the payload", r.name, p.msg.Bytes))
@@ -159,7 +170,23 @@ func (r *runner) plan() (*plan, error) {
 			return nil, err
 		}
 	}
-	return p, r.fits(p)
+	if !p.cpu {
+		r.crowd(p.fg.ctas()+p.bg.ctas(), "share its L1, and take no issue slots from each other")
+	}
+	switch err := r.fits(p); {
+	case err != nil:
+		return nil, err
+	case p.blocked != "":
+		return nil, p.blocked
+	}
+	return p, nil
+}
+
+// crowd tells of more CTAs than SMs, and what then holds for those of one SM.
+func (r *runner) crowd(ctas int, what string) {
+	if sms := r.cfg.Count("hardware.gpu.sms"); ctas > sms {
+		r.note(fmt.Sprintf("%d CTAs on %d SMs: those of one SM %s", ctas, sms, what))
+	}
 }
 
 // planProxy reads the keys of a path whose CPU worker posts.
@@ -184,13 +211,13 @@ func (r *runner) planProxy(p *plan, payload pcie.Unit, counts path.Counts, wqes 
 		p.prox.Burst = c.Count("path.proxy.burst")
 	}
 	if x := &p.prox; x.Gather && !x.Pop && !x.SignaledEach {
-		return errors.New("proxy.gather: with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
+		return refuse("path.proxy.gather", "with retire completion and one CQE a chain, which cannot tell whose ring it belongs to (want proxy.signaled each, or proxy.retire pop)")
 	}
 	if c.Enum("path.proxy.signal_after") == "completion" {
 		p.prox.SignalApart, p.prox.SignalHeld = true, true
 	}
 	if x := &p.prox; x.SignalApart && x.Chain > 1 {
-		return fmt.Errorf("proxy.chain: %d with signals posted apart (want 1)", x.Chain)
+		return refuse("path.proxy.chain", "%d with signals posted apart (want 1)", x.Chain)
 	}
 	var err error
 	if p.prox.Wait, err = waiting(c, c.Count("path.steps.yields")); err != nil {
@@ -209,13 +236,13 @@ func (r *runner) planProxy(p *plan, payload pcie.Unit, counts path.Counts, wqes 
 func (r *runner) planDoorbell(p *plan, payload pcie.Unit, counts path.Counts, wqes int) error {
 	c := r.cfg
 	if !c.Has("path.fence") {
-		return errors.New("fence: missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
+		return refuse("path.fence", "missing (want one of none, gpu, gpu+record, gpu-release, device, system-release, system) for protocol gpu-doorbell")
 	}
 	if next := c.Enum("path.next_put"); next != "at-once" {
-		return fmt.Errorf("next_put: %s over gpu-doorbell (want at-once, or a path whose CPU posts)", next)
+		return refuse("path.next_put", "%s over gpu-doorbell (want at-once, or a path whose CPU posts)", next)
 	}
 	if c.Enum("path.rings_by") == "gpu" && !c.Bool("hardware.gpu.doorbell_mapping") {
-		return blocked("no doorbell mapping: want rings_by host")
+		p.block("no doorbell mapping: want rings_by host")
 	}
 	fence, _ := path.ParseFence(c.Enum("path.fence"))
 	posting, _ := path.ParsePosting(c.Enum("path.posting"))
@@ -253,14 +280,14 @@ func record(c *scenarios.Config, fence path.Fence) bool {
 func (r *runner) planBackground(p *plan) error {
 	c := r.cfg
 	if p.kind == "stream" {
-		return errors.New("workload.background: beside kind stream (want put, put-signal, get or ping-pong)")
+		return refuse("workload.background.kind", "a load beside kind stream (want put, put-signal, get or ping-pong)")
 	}
 	p.background = true
 	p.shared = c.Enum("workload.background.queue") == "shared"
 	p.bgWindow = c.Count("workload.background.outstanding")
 	if c.Has("workload.background.bytes") {
 		if b := c.Bytes("workload.background.bytes"); b != p.msg.Bytes {
-			return fmt.Errorf("workload.background.bytes: %d B beside messages of %d B (want the same size; others are not available yet)", b, p.msg.Bytes)
+			return refuse("workload.background.bytes", "%d B beside messages of %d B (want the same size; others are not available yet)", b, p.msg.Bytes)
 		}
 	}
 	var err error
@@ -306,7 +333,7 @@ func (r *runner) fits(p *plan) error {
 	}
 	for _, n := range threads {
 		if need := n*(p.fg.batch-1)*wqes + wqes; need > depth {
-			return fmt.Errorf("workload.wqes_per_doorbell: %d by %d threads of one queue, which fill its %d WQEs before any of them rings (want less, or more queues)", p.fg.batch, n, depth)
+			return refuse("workload.wqes_per_doorbell", "%d by %d threads of one queue, which fill its %d WQEs before any of them rings (want less, or more queues)", p.fg.batch, n, depth)
 		}
 	}
 	return nil
@@ -332,7 +359,7 @@ func (r *runner) doorbellShape(p *plan, prefix string, wqes int) (shape, error) 
 		s.batch = 1
 	case path.PostCooperative:
 		if threads%warp != 0 {
-			return s, fmt.Errorf("%sthreads: %d with posting cooperative (want a multiple of the warp's %d)", prefix, threads, warp)
+			return s, refuse(prefix+"threads", "%d with posting cooperative (want a multiple of the warp's %d)", threads, warp)
 		}
 		s.perCTA = threads / warp
 		s.agents = ctas * s.perCTA
@@ -350,7 +377,7 @@ func (r *runner) doorbellShape(p *plan, prefix string, wqes int) (shape, error) 
 		s.queues = c.Count("path.qps_per_peer")
 	}
 	if p.posting == path.PostSingle && s.agents > s.queues {
-		return s, fmt.Errorf("%s: %d threads on %d %s with posting single (want %d, or posting lock, handoff or cooperative)", key, s.agents, s.queues, what, s.agents)
+		return s, refuse("path."+key, "%d threads on %d %s with posting single (want %d, or posting lock, handoff or cooperative)", s.agents, s.queues, what, s.agents)
 	}
 	return s, nil
 }
@@ -370,7 +397,7 @@ func (r *runner) proxyShape(prefix string, h path.Handoff, wqes int) (shape, err
 	}
 	s.byCTA = ctas >= s.queues
 	if h == path.HandoffSingleProducer && s.agents > s.queues {
-		return s, fmt.Errorf("proxy.rings: %d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
+		return s, refuse("path.proxy.rings", "%d threads on %d rings with hand-off single-producer (want %d rings, or proxy.handoff general)", s.agents, s.queues, s.agents)
 	}
 	return s, nil
 }

@@ -30,7 +30,7 @@ func (b *bench) poll() (*step, error) {
 	system := c.Enum("workload.scope") == "system"
 	host, shared := c.Enum("workload.memory") == "host", c.Enum("workload.line") == "shared"
 	if c.Enum("workload.scope") == "block" {
-		return nil, fmt.Errorf("workload.scope: block for kind poll (want gpu or system)")
+		return nil, refuse("workload.scope", "block for kind poll (want gpu or system)")
 	}
 	merge, way := 1, b.lineWay()
 	if !system {

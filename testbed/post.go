@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/model/gpu"
@@ -44,16 +43,16 @@ type waitingPost struct {
 func (b *bench) post() (*step, error) {
 	c := b.cfg
 	if c.Enum("path.protocol") != "gpu-doorbell" {
-		return nil, errors.New("protocol: a stack whose CPU rings, with kind post (want gpu-doorbell)")
+		return nil, refuse("path.protocol", "a stack whose CPU rings, with kind post (want gpu-doorbell)")
 	}
 	if lib := c.Enum("path.post"); lib != "bare" {
-		return nil, fmt.Errorf("post: %s with kind post (want bare; what a library's threads wait for are queues with a NIC)", lib)
+		return nil, refuse("path.post", "%s with kind post (want bare; what a library's threads wait for are queues with a NIC)", lib)
 	}
 	if posting := c.Enum("path.posting"); posting != "single" {
-		return nil, fmt.Errorf("posting: %s with kind post (want single; workload.queue says who shares)", posting)
+		return nil, refuse("path.posting", "%s with kind post (want single; workload.queue says who shares)", posting)
 	}
 	if !c.Has("path.fence") {
-		return nil, errors.New("fence: missing with kind post")
+		return nil, refuse("path.fence", "missing with kind post")
 	}
 	fence, _ := path.ParseFence(c.Enum("path.fence"))
 	d := path.Doorbell{

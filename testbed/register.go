@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/scenarios"
@@ -61,16 +60,16 @@ func (r registration) calls(op, by string, gpu bool, bytes, page int64) ([]sim.D
 	nic := r.host(bytes, page, release)
 	switch {
 	case by == "gpu" && !gpu:
-		return nil, errors.New("workload.by: gpu with memory host (want nic)")
+		return nil, refuse("workload.by", "gpu with memory host (want nic)")
 	case by == "dma-buf" && !gpu:
-		return nil, errors.New("workload.by: dma-buf with memory host (want nic)")
+		return nil, refuse("workload.by", "dma-buf with memory host (want nic)")
 	case op == "pin" || op == "map" || op == "unmap" || op == "unpin":
 		if by != "gpu" {
-			return nil, fmt.Errorf("workload.op: %s with by %s (want register or unregister, or by gpu)", op, by)
+			return nil, refuse("workload.op", "%s with by %s (want register or unregister, or by gpu)", op, by)
 		}
 		return []sim.Delay{r.gpu(op, bytes)}, nil
 	case op != "register" && op != "unregister":
-		return nil, fmt.Errorf("workload.op: %s with kind register (want register, unregister, pin, map, unmap or unpin)", op)
+		return nil, refuse("workload.op", "%s with kind register (want register, unregister, pin, map, unmap or unpin)", op)
 	case !gpu || by == "dma-buf":
 		return []sim.Delay{nic}, nil
 	case by == "gpu" && release:

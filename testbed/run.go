@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"gdisim/result"
 	"gdisim/scenarios"
@@ -34,6 +35,14 @@ type Options struct {
 // Shard is the points whose index has the remainder K when divided by N.
 type Shard struct{ K, N int }
 
+// Of returns how many of n points are the shard's.
+func (s Shard) Of(n int) int {
+	if s.N == 0 {
+		return n
+	}
+	return (n - s.K + s.N - 1) / s.N
+}
+
 func (s Shard) has(i int) bool { return s.N == 0 || i%s.N == s.K }
 
 // Digest names all that a sweep's results come from but the program itself.
@@ -48,8 +57,8 @@ const graphPoints = 50
 
 // Run runs the points of the scenario. The result of a shard is Partial. When ctx
 // ends early, it holds the finished points and is Partial too, and the error is
-// ctx's. Other errors name the path and key that the scenario combines in a way
-// that no machine could; the result is nil then.
+// ctx's. Other errors are what the scenario combines in a way that no machine
+// could: all of it, found before the first point runs. The result is nil then.
 func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result, error) {
 	points := s.Points()
 	res := &result.Result{Schema: result.Schema, Backend: "sim", Name: s.Name, Title: s.Title, Source: s.File, Digest: s.Digest, Seed: s.Seed, Notices: append([]string(nil), s.Notices...)}
@@ -75,6 +84,9 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		if finished[i] == nil && o.Shard.has(i) {
 			todo = append(todo, i)
 		}
+	}
+	if err := refused(ctx, s, todo, workers); err != nil {
+		return nil, err
 	}
 	jobs := make(chan int)
 	results := make(chan done)
@@ -164,6 +176,54 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 		return res, ctx.Err()
 	}
 	return res, nil
+}
+
+// refused sets up every path at each of the points and returns what none of them
+// could run, as scenarios.Problems.
+func refused(ctx context.Context, s *scenarios.Scenario, points []int, workers int) error {
+	found := make([][]error, len(points))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, len(points)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(points) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				for p := range s.Paths {
+					r := &runner{ctx: ctx, cfg: s.Config(points[i], p), name: s.Paths[p].Name, seed: s.Seed, point: uint64(points[i]), dry: true}
+					if _, err := r.safely(); err != nil {
+						found[i] = append(found[i], refusalOf(err, s, points[i], p))
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var all []*scenarios.Refusal
+	for _, errs := range found {
+		for _, err := range errs {
+			var x *scenarios.Refusal
+			if !errors.As(err, &x) {
+				return err // a Fault
+			}
+			all = append(all, x)
+		}
+	}
+	return s.Refused(all)
+}
+
+// refusalOf says where an error was found; one of a model, which knows no keys, is
+// a refusal too. A Fault is none.
+func refusalOf(err error, s *scenarios.Scenario, point, path int) error {
+	var f *Fault
+	if errors.As(err, &f) {
+		return fmt.Errorf("paths.%s: %w", s.Paths[path].Name, err)
+	}
+	x := &scenarios.Refusal{What: err.Error()}
+	var r *scenarios.Refusal
+	if errors.As(err, &r) {
+		x = r
+	}
+	x.Point, x.Path = point, path
+	return x
 }
 
 // safely runs one path at one point; a broken invariant of a model becomes an

@@ -20,6 +20,7 @@ type runner struct {
 	seed      uint64
 	point     uint64
 	breakdown bool
+	dry       bool                               // set up, to see what is refused, and run nothing
 	name      string                             // of the path
 	trace     func(pass string) result.TraceSink // nil: no trace
 	counts    result.Account
@@ -69,7 +70,10 @@ func (r *runner) note(s string) { r.counts.Notices = append(r.counts.Notices, s)
 func (r *runner) run() (result.Path, error) {
 	if kind := r.cfg.Enum("workload.kind"); scenarios.IsStep(kind) {
 		if err := r.steps(kind); err != nil {
-			return r.out, err
+			return r.refuse(err)
+		}
+		if r.dry {
+			return r.out, nil
 		}
 		return r.finish(), nil
 	}
@@ -169,7 +173,7 @@ func (r *runner) pass(p *plan, pingPong bool) error {
 		return err
 	}
 	rev, err := r.side(m, back, 1, 0)
-	if err != nil {
+	if err != nil || r.dry {
 		return err
 	}
 	run := &workload.Run{Eng: m.env.Eng, Rec: rec}

@@ -1,8 +1,6 @@
 package testbed
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,7 +14,7 @@ func (r *runner) scope(p *plan) error {
 	scope := c.Enum("path.completion")
 	who, can := r.scopes(p)
 	if !slices.Contains(can, scope) {
-		return fmt.Errorf("completion: %s with %s (want %s)", scope, who, strings.Join(can, ", "))
+		return refuse("path.completion", "%s with %s (want %s)", scope, who, strings.Join(can, ", "))
 	}
 	if err := r.peers(p, scope); err != nil {
 		return err
@@ -29,19 +27,19 @@ func (r *runner) scope(p *plan) error {
 	handed := p.doorbell.Posting == path.PostHandoff && p.doorbell.RingUnit > 1
 	switch {
 	case p.kind == "get" || p.kind == "stream":
-		return fmt.Errorf("completion: %s with workload.kind %s (want put, put-signal or ping-pong: the peer answers a message that it was told of)", scope, p.kind)
+		return refuse("path.completion", "%s with workload.kind %s (want put, put-signal or ping-pong: the peer answers a message that it was told of)", scope, p.kind)
 	case scope == "immediate" && p.kind == "put-signal":
-		return errors.New("completion: immediate with workload.kind put-signal (want put, or completion signal)")
+		return refuse("path.completion", "immediate with workload.kind put-signal (want put, or completion signal)")
 	case scope == "immediate" && p.notify != path.SignalImmediate:
-		return fmt.Errorf("completion: immediate with notify %s (want notify immediate: messages and answers are told alike)", c.Enum("path.notify"))
+		return refuse("path.completion", "immediate with notify %s (want notify immediate: messages and answers are told alike)", c.Enum("path.notify"))
 	case scope == "signal" && p.kind != "put-signal" && p.notify == path.SignalImmediate:
-		return errors.New("completion: signal with notify immediate (want completion immediate)")
+		return refuse("path.completion", "signal with notify immediate (want completion immediate)")
 	case c.Has("workload.background.kind"):
-		return fmt.Errorf("completion: %s beside workload.background (want used-qp, or the metric rtt)", scope)
+		return refuse("path.completion", "%s beside workload.background (want used-qp, or the metric rtt)", scope)
 	case p.fg.batch > 1 || handed:
-		return fmt.Errorf("completion: %s with several messages a post (want one: each is answered)", scope)
+		return refuse("path.completion", "%s with several messages a post (want one: each is answered)", scope)
 	case p.cpu && (p.verbs.Copies || p.verbs.KernelExits > 0 || p.verbs.Launches > 0 || p.verbs.Front.Ops > 0):
-		return fmt.Errorf("completion: %s with kernels that begin or end beside the messages (want used-qp: the peer answers from a thread that runs on)", scope)
+		return refuse("path.completion", "%s with kernels that begin or end beside the messages (want used-qp: the peer answers from a thread that runs on)", scope)
 	}
 	return nil
 }
@@ -92,11 +90,11 @@ func (r *runner) peers(p *plan, scope string) error {
 	const rings = 65536 // as many as proxy.rings may be
 	switch {
 	case n.Before >= n.Count:
-		return fmt.Errorf("peers.before: %d of %d peers (want less than peers.count)", n.Before, n.Count)
+		return refuse("path.peers.before", "%d of %d peers (want less than peers.count)", n.Before, n.Count)
 	case n.Used > n.Count:
-		return fmt.Errorf("peers.used: %d of %d peers (want peers.count at most)", n.Used, n.Count)
+		return refuse("path.peers.used", "%d of %d peers (want peers.count at most)", n.Used, n.Count)
 	case p.proxy && x.RingPerPeer && n.Count*p.fg.queues > rings:
-		return fmt.Errorf("peers.count: %d with %d rings to each (want %d rings of a node at most)", n.Count, p.fg.queues, rings)
+		return refuse("path.peers.count", "%d with %d rings to each (want %d rings of a node at most)", n.Count, p.fg.queues, rings)
 	}
 	d.Peers, x.Peers = n, n
 	return nil

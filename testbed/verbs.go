@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"errors"
 	"fmt"
 
 	"gdisim/model/gpu"
@@ -22,7 +21,7 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 	p.cpu = true
 	next, _ := path.ParseNextPut(c.Enum("path.next_put"))
 	if next == path.NextProgress {
-		return errors.New("next_put: progress over cpu-verbs (want at-once or completion)")
+		return refuse("path.next_put", "progress over cpu-verbs (want at-once or completion)")
 	}
 	p.verbs = path.Verbs{
 		Inline: c.Bool("path.inline"), BlueFlame: c.Bool("path.blueflame"), Payload: payload, CQEEvery: c.Count("path.cpu.cqe_every"), CQBatch: c.Count("path.cpu.cq_batch"), CQDepth: r.cqDepth(),
@@ -68,12 +67,13 @@ func (r *runner) planVerbs(p *plan, payload pcie.Unit, wqes int) error {
 		p.verbs.CQEEvery = most
 	}
 	switch {
-	case p.verbs.Payload == pcie.GPU && !c.Bool("hardware.gpu.gpudirect"):
-		return blocked("no GPUDirect RDMA: the NIC cannot reach the payload in GPU memory (want payload_in host, or staged true)")
 	case c.Has("workload.background.kind"):
-		return errors.New("workload.background: beside a path that a CPU thread initiates (not available yet)")
+		return refuse("workload.background.kind", "a load beside a path that a CPU thread initiates (not available yet)")
 	case p.msg.Get && p.verbs.Copies:
-		return errors.New("workload.kind: get over a staged path (want a put)")
+		return refuse("workload.kind", "get over a staged path (want a put)")
+	}
+	if p.verbs.Payload == pcie.GPU && !c.Bool("hardware.gpu.gpudirect") {
+		p.block("no GPUDirect RDMA: the NIC cannot reach the payload in GPU memory (want payload_in host, or staged true)")
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func checkAll(cmd *cobra.Command, b backend, ss []*scenarios.Scenario, workers i
 		case err != nil && cmd.Context().Err() != nil:
 			return nil, &failure{fmt.Errorf("interrupted in file %d of %d; nothing is written", i+1, len(ss))}
 		case err != nil:
-			return nil, impossible(s, err)
+			return nil, impossible(err)
 		}
 		vs = append(vs, check.Run(s, r)...)
 	}

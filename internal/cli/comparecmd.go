@@ -98,7 +98,7 @@ func resultOf(cmd *cobra.Command, b backend, arg string) (*result.Result, error)
 		case err != nil && cmd.Context().Err() != nil:
 			return nil, &failure{fmt.Errorf("interrupted; nothing is written")}
 		case err != nil:
-			return nil, impossible(s, err)
+			return nil, impossible(err)
 		}
 		return r, nil
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"gdisim/testbed"
 )
 
-// defaultProfile is what explain takes hardware values from.
+// defaultProfile is what explain prices a stack's steps on.
 const defaultProfile = "h200-cx7-ib200"
 
 func newExplain() *cobra.Command {
@@ -47,7 +48,7 @@ Without an argument: the list of what can be explained.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&e.profile, "hardware", defaultProfile, "profile (name or file) whose values are shown")
+	cmd.Flags().StringVar(&e.profile, "hardware", "", "profile (name or file) whose values are shown; all embedded ones if not given, and a stack's steps on "+defaultProfile)
 	cmd.Flags().StringVar(&e.stack, "stack", "", "stack (name or file) whose values are shown; all embedded ones if not given")
 	cmd.Flags().StringArrayVar(&e.sets, "set", nil, "show a stack's steps with a `KEY=VALUE`, as in a scenario's sweep (repeatable)")
 	_ = cmd.RegisterFlagCompletionFunc("hardware", completeNames(scenarios.Profiles))
@@ -179,6 +180,7 @@ func (e *explainer) stage(s stage.Stage) {
 
 func (e *explainer) metric(m stage.Metric) {
 	e.para("metric ", m.String(), m.Text())
+	e.w.para("  ", "kinds: "+strings.Join(scenarios.MetricKinds(m), ", "))
 	if !m.IsTime() {
 		e.w.line("  unit: " + m.Unit())
 		return
@@ -240,43 +242,46 @@ func kindText(f *scenarios.Field) string {
 	return s
 }
 
-// values shows what profiles and stacks give the field, sources in full.
+// values shows what profiles and stacks give the field, sources in full; those
+// that give it alike together.
 func (e *explainer) values(f *scenarios.Field) error {
-	add := func(name string, params func(string) ([]scenarios.Param, error)) error {
+	one, all, params := e.profile, scenarios.Profiles, scenarios.ProfileParams
+	switch f.Section() {
+	case "hardware":
+	case "path":
+		one, all, params = e.stack, scenarios.Stacks, scenarios.StackParams
+	default:
+		return nil
+	}
+	names := []string{one}
+	if one == "" {
+		names = infoNames(all())
+	}
+	var order []scenarios.Param
+	in := map[scenarios.Param][]string{}
+	for _, name := range names {
 		ps, err := params(name)
 		if err != nil {
 			return err
 		}
 		for _, p := range ps {
-			if p.Key == f.Key {
-				e.w.line("")
-				e.w.line("  in " + name)
-				e.fact("value", p.Value)
-				e.fact("unit", p.Unit)
-				e.fact("kind", p.Kind)
-				e.fact("source", p.Source)
+			if p.Key != f.Key {
+				continue
 			}
+			p.Owner = "" // the same by two files is the same
+			if in[p] == nil {
+				order = append(order, p)
+			}
+			in[p] = append(in[p], name)
 		}
-		return nil
 	}
-	switch f.Section() {
-	case "hardware":
-		if err := add(e.profile, scenarios.ProfileParams); err != nil {
-			return err
-		}
-	case "path":
-		stacks := []string{e.stack}
-		if e.stack == "" {
-			stacks = nil
-			for _, s := range scenarios.Stacks() {
-				stacks = append(stacks, s.Name)
-			}
-		}
-		for _, s := range stacks {
-			if err := add(s, scenarios.StackParams); err != nil {
-				return err
-			}
-		}
+	for _, p := range order {
+		e.w.line("")
+		e.w.para("  ", "in "+strings.Join(in[p], ", "))
+		e.fact("value", p.Value)
+		e.fact("unit", p.Unit)
+		e.fact("kind", p.Kind)
+		e.fact("source", p.Source)
 	}
 	return nil
 }
@@ -286,7 +291,8 @@ func (e *explainer) stackTopic(i scenarios.Info) error {
 	if err := e.params("stack ", i, scenarios.StackParams); err != nil {
 		return err
 	}
-	src := fmt.Sprintf("gdisim: v1\nhardware: %s\npaths: [%s]\nworkload: {kind: put, bytes: 8B}\n", e.profile, i.Name)
+	on := cmp.Or(e.profile, defaultProfile)
+	src := fmt.Sprintf("gdisim: v1\nhardware: %s\npaths: [%s]\nworkload: {kind: put, bytes: 8B}\n", on, i.Name)
 	s, err := scenarios.Parse("explain", []byte(src))
 	if err != nil {
 		return err
@@ -299,7 +305,7 @@ func (e *explainer) stackTopic(i scenarios.Info) error {
 		return err
 	}
 	e.w.line("")
-	e.w.para("  ", "Steps of one 8-byte put on "+strings.Join(append([]string{e.profile}, e.sets...), ", ")+", with a warm L1 and a cold worker; + is what a cold L1 adds; no price: it waits for others or for PCIe")
+	e.w.para("  ", "Steps of one 8-byte put on "+strings.Join(append([]string{on}, e.sets...), ", ")+", with a warm L1 and a cold worker; + is what a cold L1 adds; no price: it waits for others or for PCIe")
 	who := ""
 	for _, st := range steps {
 		if st.Who != who {

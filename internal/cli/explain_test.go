@@ -26,6 +26,7 @@ func TestExplain(t *testing.T) {
 		{"paths.any.fence", "--stack s.yaml", []string{"key path.fence"}, ""},
 		{"fence", "--stack s.yaml", []string{"key path.fence"}, ""},
 		{"nic.rx", "--hardware p.yaml", []string{"stage nic.rx", "receive processing", "lane: nic.rx"}, ""},
+		{"gpu.sms", "", []string{"in b200-cx7-roce400, gb200-cx7-ib400", "value:    148", "h100-cx7-ib200, "}, ""},
 		{"rtt", "", []string{"metric rtt", "unit: time; with .p50"}, ""},
 		{"put+completion/gpu.poll.share", "", []string{"stage gpu.poll"}, ""},
 		{"rtt.p99", "", []string{"metric rtt"}, ""},

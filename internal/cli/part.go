@@ -49,8 +49,72 @@ func (s *shard) Set(text string) error {
 }
 
 // partial checks the flags of runs that do not do the whole, and reads the part
-// that --resume goes on from.
-func (f *runFlags) partial(s *scenarios.Scenario, o *testbed.Options) error {
+// that --resume goes on from; or the whole, where that is there already.
+func (f *runFlags) partial(s *scenarios.Scenario, o *testbed.Options) (whole *result.Result, err error) {
+	if err := f.partialFlags(); err != nil || !f.resume {
+		return nil, err
+	}
+	src, err := os.ReadFile(f.out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fileError(err)
+	}
+	r, err := result.Decode(bytes.NewReader(src))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--resume: %s: %w", f.out, err)
+	case r.Part == nil && (r.Partial || r.Backend != "sim"):
+		return nil, fmt.Errorf("--resume: %s: is no sweep's", f.out)
+	case r.Tool != tool():
+		return nil, fmt.Errorf("--resume: %s: by %s, this is %s", f.out, r.Tool, tool())
+	case r.Part == nil && !wholeOf(s, o, r), r.Part != nil && r.Part.Of != testbed.Digest(s, *o):
+		return nil, fmt.Errorf("--resume: %s: of another sweep: the scenario, what it includes, --set, --seed or --no-breakdown differ", f.out)
+	case r.Part == nil && f.shard.N > 1:
+		return nil, fmt.Errorf("--resume: %s: is the whole, and no part %s of it", f.out, &f.shard)
+	case r.Part == nil:
+		return r, nil
+	}
+	o.Done = r.Points
+	return nil, nil
+}
+
+// wholeOf reports whether a complete result is what a run of s gives: of the same
+// text, what was set, points, and parameters, be they of a file that it names.
+func wholeOf(s *scenarios.Scenario, o *testbed.Options, r *result.Result) bool {
+	isSet := func(n string) bool { return strings.HasPrefix(n, "--set ") }
+	only := func(notices []string) []string {
+		return slices.DeleteFunc(slices.Clone(notices), func(n string) bool { return !isSet(n) })
+	}
+	points := s.Points()
+	if s.Digest != r.Digest || s.Seed != r.Seed || len(points) != len(r.Points) || !slices.Equal(only(s.Notices), only(r.Notices)) {
+		return false
+	}
+	for i := range r.Points {
+		p := &r.Points[i]
+		if p.Index != i || len(p.Paths) != len(s.Paths) || !slices.EqualFunc(p.At, points[i].At, func(a result.Setting, b scenarios.Setting) bool { return scenarios.Setting(a) == b }) {
+			return false
+		}
+		for k := range p.Paths {
+			x, cfg := &p.Paths[k], s.Config(i, k)
+			if x.Name != s.Paths[k].Name || x.Stack != s.Paths[k].Stack || x.Err == "" && o.Breakdown != (len(x.Breakdowns) > 0) {
+				return false
+			}
+			for _, param := range x.Params {
+				if strings.HasPrefix(param.Key, "faults.") {
+					continue // written in the scenario or set
+				}
+				if now, ok := cfg.Param(param.Key); !ok || now.Value != param.Value {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (f *runFlags) partialFlags() error {
 	switch {
 	case f.shard.N == 0 && !f.resume:
 		return nil
@@ -65,25 +129,6 @@ func (f *runFlags) partial(s *scenarios.Scenario, o *testbed.Options) error {
 	case f.trace != "":
 		return errors.New("--trace: with --resume, which does not run all points again")
 	}
-	src, err := os.ReadFile(f.out)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fileError(err)
-	}
-	r, err := result.Decode(bytes.NewReader(src))
-	switch {
-	case err != nil:
-		return fmt.Errorf("--resume: %s: %w", f.out, err)
-	case r.Part == nil:
-		return fmt.Errorf("--resume: %s: is complete, or no sweep's", f.out)
-	case r.Tool != tool():
-		return fmt.Errorf("--resume: %s: by %s, this is %s", f.out, r.Tool, tool())
-	case r.Part.Of != testbed.Digest(s, *o):
-		return fmt.Errorf("--resume: %s: part of another sweep: the scenario, what it includes, --set, --seed or --no-breakdown differ", f.out)
-	}
-	o.Done = r.Points
 	return nil
 }
 
@@ -168,6 +213,7 @@ func (f *runFlags) merge(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if failed(r) || !check.Hold(verdicts) {
+		f.sayFailed(cmd.ErrOrStderr(), r)
 		return errFailed
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,15 @@ func TestResume(t *testing.T) {
 		if read(t, "part.json") != read(t, want) {
 			t.Errorf("shard %q: the resumed result differs", shard)
 		}
+		ran = 0
+		stderr.Reset()
+		again := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-q" })
+		if code := run(context.Background(), count, again, &stdout, &stderr); code != 0 || ran > 0 || !strings.Contains(stderr.String(), "part.json: is complete, nothing was left to do") {
+			t.Errorf("shard %q: complete, then exit code %d, %d points ran: %s", shard, code, ran, stderr.String())
+		}
+		if read(t, "part.json") != read(t, want) {
+			t.Errorf("shard %q: the complete result has changed", shard)
+		}
 	}
 }
 
@@ -150,17 +160,39 @@ func TestPartErrors(t *testing.T) {
 	if err := os.WriteFile("b.yaml", []byte(sweepText+"# changed\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// A whole by hardware, and one whose profile has changed since.
+	if err := os.WriteFile("hw.json", []byte(strings.Replace(read(t, "whole.json"), `"backend": "sim"`, `"backend": "hw"`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	profile := func(tx string) {
+		text := "gdisim-profile: v1\nname: h\ntitle: t\ninclude: [h200-cx7-ib200]\nsources: {own: a test}\nparameters:\n  nic.tx: {value: " + tx + ", kind: assumed, source: own}\n"
+		if err := os.WriteFile("h.yaml", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("p.yaml", []byte(strings.Replace(sweepText, "h200-cx7-ib200", "./h.yaml", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	profile("100ns")
+	command(t, 0, "sweep", "p.yaml", "-q", "--format", "json", "-o", "p.json")
+	profile("200ns")
 	for _, tt := range []struct{ args, want string }{
 		{"sweep s.yaml --shard 3/3", "shards count from 0 (want 0/3 to 2/3)"},
 		{"sweep s.yaml --shard -1/3", "shards count from 0"},
 		{"sweep s.yaml --shard 2", "want K/N, such as 0/4"},
 		{"sweep s.yaml --shard 0/3", "want json with --shard and --resume"},
 		{"sweep s.yaml --resume --format json", "--resume: without -o"},
-		{"sweep s.yaml --resume --format json -o whole.json", "is complete, or no sweep's"},
+		{"sweep s.yaml --resume --format json -o hw.json", "is no sweep's"},
+		{"sweep s.yaml --resume --format json --shard 0/3 -o whole.json", "is the whole, and no part 0/3 of it"},
+		{"sweep s.yaml --resume --format json --set seed=3 -o whole.json", "of another sweep"},
+		{"sweep s.yaml --resume --format json --set host.proxy.threads=2 -o whole.json", "of another sweep"},
+		{"sweep s.yaml --resume --format json --no-breakdown -o whole.json", "of another sweep"},
+		{"sweep b.yaml --resume --format json -o whole.json", "of another sweep"},
+		{"sweep p.yaml --resume --format json -o p.json", "of another sweep"},
 		{"sweep s.yaml --resume --format json -o s.yaml", "is the scenario itself"},
-		{"sweep s.yaml --resume --format json -o other.json", "part of another sweep"},
-		{"sweep s.yaml --resume --format json -o bare.json", "part of another sweep"},
-		{"sweep b.yaml --resume --format json -o 0.json", "part of another sweep"},
+		{"sweep s.yaml --resume --format json -o other.json", "of another sweep"},
+		{"sweep s.yaml --resume --format json -o bare.json", "of another sweep"},
+		{"sweep b.yaml --resume --format json -o 0.json", "of another sweep"},
 		{"sweep s.yaml --sensitivity --shard 0/3", "has no parts"},
 		{"merge", "merge needs the parts of a sweep"},
 		{"merge 0.json 2.json", "points 1, 4, 7, 10 of the 12 from 0 are missing"},

@@ -155,7 +155,8 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 		return fmt.Errorf("-o %s: in the folder of --plot, under a figure's ending", f.out)
 	}
 	o := testbed.Options{Breakdown: !f.noBreakdown, Workers: f.workers, Shard: testbed.Shard(f.shard)}
-	if err := f.partial(s, &o); err != nil {
+	whole, err := f.partial(s, &o)
+	if err != nil {
 		return err
 	}
 	out, err := openOutput(cmd.OutOrStdout(), f.out)
@@ -177,13 +178,19 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 		// One point at a time: the trace has them in order.
 		o.Trace, o.Workers = rec.sink(s), 1
 	}
-	r, err := f.backend.simulate(cmd.Context(), s, o, meter{stderr, f.quiet, eager})
+	if !f.quiet && (whole != nil || len(o.Done) > 0 && len(o.Done) == o.Shard.Of(len(s.Points()))) {
+		say(stderr, "%s: is complete, nothing was left to do\n", f.out)
+	}
+	r := whole
+	if r == nil {
+		r, err = f.backend.simulate(cmd.Context(), s, o, meter{stderr, f.quiet, eager})
+	}
 	interrupted := err != nil && cmd.Context().Err() != nil && errors.Is(err, cmd.Context().Err())
 	switch {
 	case interrupted && (r == nil || len(r.Points) == 0):
 		return &failure{errors.New("interrupted before a point had finished; nothing is written")}
 	case err != nil && !interrupted:
-		return impossible(s, err)
+		return impossible(err)
 	}
 
 	var b bytes.Buffer
@@ -217,26 +224,20 @@ func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
 	case interrupted:
 		return &failure{fmt.Errorf("interrupted: the result is partial, %d of %d points", len(r.Points), len(s.Points()))}
 	case failed(r) || !check.Hold(verdicts):
+		f.sayFailed(stderr, r)
 		return errFailed
 	}
 	return nil
 }
 
-// impossible turns the errors of a backend into problems of the scenario, a line
-// each: what it refuses is a combination of keys that no machine could run.
-func impossible(s *scenarios.Scenario, err error) error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
+// impossible is the error of a backend that refuses a scenario, as it is, or of
+// one that broke.
+func impossible(err error) error {
+	var fault *testbed.Fault
+	if errors.As(err, &fault) {
+		return &failure{err}
 	}
-	for i, e := range errs {
-		var fault *testbed.Fault
-		if errors.As(e, &fault) {
-			return &failure{e}
-		}
-		errs[i] = &scenarios.Problem{File: s.File, What: e.Error()}
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // verdicts writes the expectations below text and Markdown, and beside data.
@@ -252,6 +253,40 @@ func (f *runFlags) verdicts(data *bytes.Buffer, stderr io.Writer, vs []check.Ver
 		return check.Text(data, vs)
 	}
 	return check.Text(stderr, vs)
+}
+
+// sayFailed tells on standard error why paths did not finish, a line for each path
+// and reason, where the data on standard output is not for people to read.
+func (f *runFlags) sayFailed(stderr io.Writer, r *result.Result) {
+	if f.out == "" && (f.format == "text" || f.format == "md") {
+		return
+	}
+	type reason struct{ path, why string }
+	var order []reason
+	points := map[reason]int{}
+	for i := range r.Points {
+		for _, p := range r.Points[i].Paths {
+			if p.Err == "" {
+				continue
+			}
+			x := reason{p.Name, p.Err}
+			if points[x]++; points[x] == 1 {
+				order = append(order, x)
+			}
+		}
+	}
+	const most = 20
+	for i, x := range order {
+		if i == most {
+			say(stderr, "gdisim: and %d more like these\n", len(order)-most)
+			break
+		}
+		at := ""
+		if len(r.Points) > 1 {
+			at = fmt.Sprintf(" at %d of %d points", points[x], len(r.Points))
+		}
+		say(stderr, "gdisim: path %s%s: %s\n", x.path, at, x.why)
+	}
 }
 
 // failed reports whether a path did not finish, which the output has said.

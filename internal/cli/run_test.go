@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 		return r, err
 	}
 	broken := func(context.Context, *scenarios.Scenario, testbed.Options) (*result.Result, error) {
-		return nil, errors.Join(errors.New("paths.x: no cheese"), errors.New("paths.y: no wine"))
+		return nil, errors.Join(&scenarios.Problem{File: "a.yaml", What: "no cheese"}, &scenarios.Problem{File: "a.yaml", What: "no wine"})
 	}
 	holds := "expect: [{path: x, metric: rtt, value: 1us, within: 5%}, {metric: rtt, order: [x, y]}]\n"
 	fails := "expect: [{path: y, metric: rtt/nic.tx.share, max: 50%, note: it is all of it}]\n"
@@ -46,7 +46,9 @@ func TestRun(t *testing.T) {
 		{"expectation fails", fails, fake, "run a.yaml -q", 1, []string{"FAIL a.yaml:", "it is all of it"}, nil},
 		{"expectations beside data", fails, fake, "run a.yaml -q --format csv", 1, []string{"0,x,rtt,p50"}, []string{"FAIL"}},
 		{"path fails", "", hung, "run a.yaml -q", 1, []string{"did not finish: deadlock"}, nil},
-		{"impossible", "", broken, "run a.yaml -q", 2, nil, []string{"a.yaml: paths.x: no cheese\na.yaml: paths.y: no wine\n"}},
+		{"path fails beside data", "", hung, "run a.yaml -q --format json", 1, []string{"deadlock"}, []string{"gdisim: path y: deadlock: 3 operations wait\n"}},
+		{"path fails, output in a file", "sweep: {host.clock: [cold, warm]}\n", hung, "run a.yaml -q -o out.txt", 1, nil, []string{"gdisim: path y at 1 of 2 points: deadlock: 3 operations wait\n"}},
+		{"impossible", "", broken, "run a.yaml -q", 2, nil, []string{"a.yaml: no cheese\na.yaml: no wine\n"}},
 		{"format", "", fake, "run a.yaml --format jsn", 2, nil, []string{`unknown --format "jsn"`, `did you mean "json"?`}},
 		{"set of nonsense", "", fake, "run a.yaml --set host.clok=warm", 2, nil, []string{`"host.clok"`, "host.clock"}},
 		{"set of a wrong unit", "", fake, "run a.yaml --set workload.bytes=8", 2, nil, []string{"unit"}},

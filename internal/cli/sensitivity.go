@@ -71,7 +71,7 @@ func (f *runFlags) sensitive(cmd *cobra.Command, arg string) error {
 	case err != nil && cmd.Context().Err() != nil:
 		return &failure{errors.New("interrupted; nothing is written")}
 	case err != nil:
-		return impossible(s, err)
+		return impossible(err)
 	}
 	if err := write(out.w, rep); err != nil {
 		return &failure{err}
