@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -40,10 +41,13 @@ func (d *document) place(n *yaml.Node, path string) place {
 	return p
 }
 
+// refusalsShown is how many refusals at one place are told apart.
+const refusalsShown = 4
+
 // Refused returns the refusals as Problems, in the order of their positions:
 // where the scenario or a --set gives the key, else where it names the path, or
 // describes the workload. What is wrong alike for several paths or points is one
-// problem; it says which paths where it is not all.
+// problem; it says which paths where it is not all. Of many at one place a few are shown.
 func (s *Scenario) Refused(rs []*Refusal) error {
 	type problem struct {
 		at   place
@@ -67,8 +71,21 @@ func (s *Scenario) Refused(rs []*Refusal) error {
 	slices.SortStableFunc(order, func(a, b problem) int {
 		return cmp.Or(cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.col, b.at.col))
 	})
-	errs := make([]error, len(order))
+	errs := make([]error, 0, len(order))
+	alike := 0 // at the place
 	for i, p := range order {
+		if i > 0 && order[i-1].at == p.at {
+			alike++
+		} else {
+			alike = 0
+		}
+		last := i+1 == len(order) || order[i+1].at != p.at
+		if alike >= refusalsShown {
+			if last {
+				errs = append(errs, &Problem{File: p.at.file, Line: p.at.line, Col: p.at.col, Path: p.at.path, What: fmt.Sprintf("and more like it at other points (%d found)", alike+1-refusalsShown)})
+			}
+			continue
+		}
 		of := paths[p]
 		if len(of) < len(s.Paths) && !strings.HasPrefix(p.at.path, "paths") && !strings.HasPrefix(p.at.path, "sweep.paths."+of[0]+".") {
 			word := "path "
@@ -77,7 +94,7 @@ func (s *Scenario) Refused(rs []*Refusal) error {
 			}
 			p.what = word + strings.Join(of, ", ") + ": " + p.what
 		}
-		errs[i] = &Problem{File: p.at.file, Line: p.at.line, Col: p.at.col, Path: p.at.path, What: p.what}
+		errs = append(errs, &Problem{File: p.at.file, Line: p.at.line, Col: p.at.col, Path: p.at.path, What: p.what})
 	}
 	return errors.Join(errs...)
 }

@@ -509,8 +509,17 @@ func TestRefusalsComeFirst(t *testing.T) {
 			t.Errorf("%d workers:\n%v\nwant\n%s", workers, err, want)
 		}
 	}
+	// A shard hears of the others' points, and of many refusals at one place a few are told.
+	s := parse(t, scene{
+		paths: []string{"mini-gda"}, workload: "{kind: stream, bytes: 8B, outstanding: 16, iterations: 100}",
+		more: "sweep:\n  workload.wqes_per_doorbell: [1, 17, 18, 19, 20, 21, 22]\n",
+	}.text())
+	_, err := testbed.Run(context.Background(), s, testbed.Options{Shard: testbed.Shard{K: 0, N: 7}})
+	if err == nil || strings.Count(err.Error(), "cannot fill a batch") != 4 || !strings.HasSuffix(err.Error(), "and more like it at other points (2 found)") {
+		t.Errorf("a shard whose own point can run: %v", err)
+	}
 	// A --set has no line.
-	s := parse(t, scene{paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B}"}.text())
+	s = parse(t, scene{paths: []string{"mini-gda"}, workload: "{kind: put, bytes: 8B}"}.text())
 	if err := s.Apply([]string{"workload.outstanding=3"}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -79,13 +80,16 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	for _, p := range o.Done {
 		finished[p.Index] = &done{point: p.Index, out: p}
 	}
-	var todo []int
+	var todo, unknown []int // of the shard; of all
 	for i := range points {
-		if finished[i] == nil && o.Shard.has(i) {
-			todo = append(todo, i)
+		if finished[i] == nil {
+			unknown = append(unknown, i)
+			if o.Shard.has(i) {
+				todo = append(todo, i)
+			}
 		}
 	}
-	if err := refused(ctx, s, todo, workers); err != nil {
+	if err := refused(ctx, s, unknown, workers); err != nil {
 		return nil, err
 	}
 	jobs := make(chan int)
@@ -178,9 +182,31 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	return res, nil
 }
 
+// Points are looked at in portions of so many, until one of them has that many
+// refusals: what comes then says little new, and a sweep may have many points.
+const (
+	refusedAtOnce = 256
+	refusedEnough = 64
+)
+
 // refused sets up every path at each of the points and returns what none of them
 // could run, as scenarios.Problems.
 func refused(ctx context.Context, s *scenarios.Scenario, points []int, workers int) error {
+	var all []*scenarios.Refusal
+	for portion := range slices.Chunk(points, refusedAtOnce) {
+		found, err := refusals(ctx, s, portion, workers)
+		if err != nil {
+			return err
+		}
+		if all = append(all, found...); len(all) >= refusedEnough {
+			break
+		}
+	}
+	return s.Refused(all)
+}
+
+// refusals are those of the points, in their order; an error is a Fault.
+func refusals(ctx context.Context, s *scenarios.Scenario, points []int, workers int) ([]*scenarios.Refusal, error) {
 	found := make([][]error, len(points))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -202,12 +228,12 @@ func refused(ctx context.Context, s *scenarios.Scenario, points []int, workers i
 		for _, err := range errs {
 			var x *scenarios.Refusal
 			if !errors.As(err, &x) {
-				return err // a Fault
+				return nil, err // a Fault
 			}
 			all = append(all, x)
 		}
 	}
-	return s.Refused(all)
+	return all, nil
 }
 
 // refusalOf says where an error was found; one of a model, which knows no keys, is

@@ -76,6 +76,11 @@ func (f *runFlags) partial(s *scenarios.Scenario, o *testbed.Options) (whole *re
 	case r.Part == nil:
 		return r, nil
 	}
+	for _, p := range r.Points {
+		if f.shard.N > 1 && p.Index%f.shard.N != f.shard.K {
+			return nil, fmt.Errorf("--resume: %s: holds point %d, which is none of shard %s", f.out, p.Index, &f.shard)
+		}
+	}
 	o.Done = r.Points
 	return nil, nil
 }

@@ -149,6 +149,16 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A part of another shard is none to go on from.
+func TestResumeOtherShard(t *testing.T) {
+	sweepFolder(t)
+	command(t, 0, "sweep", "s.yaml", "-q", "--format", "json", "--shard", "0/3", "-o", "p.json")
+	stderr := command(t, 2, "sweep", "s.yaml", "-q", "--format", "json", "--shard", "1/3", "--resume", "-o", "p.json")
+	if !strings.Contains(stderr, "--resume: p.json: holds point 0, which is none of shard 1/3") {
+		t.Errorf("got %q", stderr)
+	}
+}
+
 func TestPartErrors(t *testing.T) {
 	sweepFolder(t)
 	for k := range 3 {
