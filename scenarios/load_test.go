@@ -273,10 +273,12 @@ func TestApply(t *testing.T) {
 		t.Errorf("%d points, seed %d", n, s.Seed)
 	}
 	before := *s
-	err := s.Apply([]string{"host.clock=wram", "nonsense", "path.fence=gpu", "paths.p3.fence=gpu", "hardware.gpu.sm_clock=5", "seed=x", "workload.bytes="})
+	err := s.Apply([]string{"host.clock=wram", "nonsense", "path.fence=gpu", "fence=gpu", "nic.tx=3ns", "paths.p3.fence=gpu", "hardware.gpu.sm_clock=5", "seed=x", "workload.bytes="})
 	want := `--set: host.clock: "wram" is unknown, did you mean "warm"? (want cold, warm, or a frequency such as 1980MHz or 2.5GHz)
 --set: "nonsense" sets nothing (want KEY=VALUE)
 --set: path.fence: unknown key "path.fence" (want paths.*.fence)
+--set: fence: unknown key "fence" (want paths.*.fence)
+--set: nic.tx: unknown key "nic.tx" (want hardware.nic.tx)
 --set: paths.p3.fence: no path is named "p3", did you mean "p2"?
 --set: hardware.gpu.sm_clock: "5" has no unit (want a frequency such as 1980MHz or 2.5GHz)
 --set: seed: "x" is no seed (want a whole number below 2^64)

@@ -104,6 +104,10 @@ func (r *reader) target(n *yaml.Node, key, path string) (f *Field, scope string,
 		r.problem(n, path, "faults.NAME"+strings.TrimPrefix(key, "fault"), "unknown key %q", key)
 	case f != nil:
 		r.problem(n, path, "paths.*"+strings.TrimPrefix(key, "path"), "unknown key %q", key)
+	case t.byKey["path."+key] != nil: // as it stands in a path's set
+		r.problem(n, path, "paths.*."+key, "unknown key %q", key)
+	case t.byKey["hardware."+key] != nil:
+		r.problem(n, path, "hardware."+key, "unknown key %q", key)
 	default:
 		var known []string
 		for _, f := range t.fields {
