@@ -26,6 +26,20 @@ func load() *rapid.Generator[[]job] {
 
 // Property: a server serves in order of arrival, never idle while somebody waits,
 // and says who was waited for.
+// TestServerInTurn: work of no length, too, waits for what came before it.
+func TestServerInTurn(t *testing.T) {
+	const ns = Nanosecond
+	var s Server
+	for _, tt := range []struct {
+		at         Time
+		work, want Duration // want from 0
+	}{{Time(10 * ns), 0, 10 * ns}, {Time(10 * ns), 30 * ns, 40 * ns}, {Time(15 * ns), 0, 40 * ns}, {Time(20 * ns), 30 * ns, 70 * ns}, {Time(100 * ns), 0, 100 * ns}} {
+		if _, got, _ := s.Take(tt.at, tt.work, 0); got != Time(tt.want) {
+			t.Errorf("work at %v that takes %v ends at %v, want %v", tt.at, tt.work, got, tt.want)
+		}
+	}
+}
+
 func TestServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Server

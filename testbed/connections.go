@@ -28,6 +28,8 @@ func (r *runner) planTours(p *plan) error {
 	}
 	p.tours = tours{c.Count("workload.connections"), c.Count("workload.writes_per_visit"), c.Enum("workload.direction")}
 	t := &p.tours
+	nodes := c.Count("cluster.nodes")
+	targets := t.targets(nodes)
 	switch {
 	case t.direction == "to-host" || t.direction == "to-gpu":
 		return refuse("workload.direction", "%s with workload.connections (want send, receive or both)", t.direction)
@@ -39,11 +41,10 @@ func (r *runner) planTours(p *plan) error {
 		return refuse("workload.connections", "beside qps_per_peer (want one of them)")
 	case t.connections < p.fg.agents:
 		return refuse("workload.connections", "%d for %d initiators (want one each at least)", t.connections, p.fg.agents)
-	case t.connections < c.Count("cluster.nodes")-1:
-		return refuse("workload.connections", "%d to %d peers (want one each at least)", t.connections, c.Count("cluster.nodes")-1)
-	case p.overDC > 0 && (t.connections < p.fg.agents*t.targets(c.Count("cluster.nodes")) || t.connections > p.overDC*t.targets(c.Count("cluster.nodes"))):
-		n := t.targets(c.Count("cluster.nodes"))
-		return refuse("workload.connections", "%d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, n, p.fg.agents*n, p.overDC*n)
+	case t.connections < nodes-1:
+		return refuse("workload.connections", "%d to %d peers (want one each at least)", t.connections, nodes-1)
+	case p.overDC > 0 && (t.connections < p.fg.agents*targets || t.connections > p.overDC*targets):
+		return refuse("workload.connections", "%d between %d initiators' %d DC initiators and %d targets (want %d to %d, pairs of both)", t.connections, p.fg.agents, p.overDC, targets, p.fg.agents*targets, p.overDC*targets)
 	case t.visit < p.fg.batch:
 		return refuse("workload.writes_per_visit", "%d (want %d, the messages of a post, at least)", t.visit, p.fg.batch)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"gdisim/model/cpu"
 	"gdisim/model/gpu"
-	"gdisim/model/pcie"
 	"gdisim/sim"
 	"gdisim/stage"
 )
@@ -29,7 +28,7 @@ type proxyBlock struct {
 	worker *proxyWorker
 	ring   int          // of the worker's
 	loop   sim.Delay    // between the stores of one descriptor and the next's
-	merge  *pcie.Merge  // of all CTAs' writes
+	merge  *sim.Server  // all CTAs' writes become visible one after the other
 	back   sim.Duration // a line taken back from a core
 
 	out     []proxyMessage // from the oldest that is not completed on
@@ -109,7 +108,7 @@ func (b *bench) proxyEcho() (*step, error) {
 		w.hWake, w.hPass, w.hLook, w.hDone = b.run.Eng.Register(workerWakes{w}), b.run.Eng.Register(workerPasses{w}), b.run.Eng.Register(workerLooks{w}), b.run.Eng.Register(workerDone{w})
 		ws[i] = w
 	}
-	loop, merge, back := c.Delay("hardware.gpu.descriptor"), &pcie.Merge{}, c.Duration("hardware.host.pcie.retake")
+	loop, merge, back := c.Delay("hardware.gpu.descriptor"), &sim.Server{}, c.Duration("hardware.host.pcie.retake")
 	for i := range n {
 		w := ws[i%len(ws)]
 		p := &proxyBlock{b: b, sm: b.sm(), form: form, worker: w, ring: len(w.rings), loop: loop, merge: merge, back: back}
@@ -205,7 +204,7 @@ func (v blockArrives) Done(what uint32, c sim.Cause) {
 	if what&wholeLine == 0 && p.held() {
 		back = p.back
 	}
-	at := p.merge.Pass(now, back)
+	_, at, _ := p.merge.Take(now, back, 0)
 	if p.put == p.served+p.taken {
 		p.since = at
 	}

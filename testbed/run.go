@@ -44,7 +44,8 @@ func (s Shard) Of(n int) int {
 	return (n - s.K + s.N - 1) / s.N
 }
 
-func (s Shard) has(i int) bool { return s.N == 0 || i%s.N == s.K }
+// Has reports whether the point of that index is the shard's.
+func (s Shard) Has(i int) bool { return s.N == 0 || i%s.N == s.K }
 
 // Digest names all that a sweep's results come from but the program itself.
 func Digest(s *scenarios.Scenario, o Options) string {
@@ -84,7 +85,7 @@ func Run(ctx context.Context, s *scenarios.Scenario, o Options) (*result.Result,
 	for i := range points {
 		if finished[i] == nil {
 			unknown = append(unknown, i)
-			if o.Shard.has(i) {
+			if o.Shard.Has(i) {
 				todo = append(todo, i)
 			}
 		}

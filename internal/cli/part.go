@@ -77,7 +77,7 @@ func (f *runFlags) partial(s *scenarios.Scenario, o *testbed.Options) (whole *re
 		return r, nil
 	}
 	for _, p := range r.Points {
-		if f.shard.N > 1 && p.Index%f.shard.N != f.shard.K {
+		if !o.Shard.Has(p.Index) {
 			return nil, fmt.Errorf("--resume: %s: holds point %d, which is none of shard %s", f.out, p.Index, &f.shard)
 		}
 	}
@@ -151,12 +151,7 @@ scenario's file among the arguments, its expectations are checked.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.merge(cmd, args) },
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
-	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
-	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full, links")
-	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
+	f.output(cmd)
 	return cmd
 }
 

@@ -110,20 +110,26 @@ func (s *seed) Set(text string) error {
 	return nil
 }
 
-func (f *runFlags) add(cmd *cobra.Command) {
+// output are the flags of a result's form.
+func (f *runFlags) output(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.format, "format", "text", "text, csv, json or md")
 	fs.StringVarP(&f.out, "output", "o", "", "write to this file, which appears when it is complete")
+	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full, links")
+	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	f.output(cmd)
+	fs := cmd.Flags()
 	fs.StringArrayVar(&f.sets, "set", nil, "set a `KEY=VALUE` of the scenario, as in its sweep (repeatable)")
 	fs.Var(&f.seed, "seed", "seed of the random streams, instead of the scenario's")
 	fs.BoolVar(&f.noBreakdown, "no-breakdown", false, "do not record stages; faster")
 	fs.IntVar(&f.workers, "workers", 0, "points that run at the same time (0: a core each)")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "only data and errors: no progress, no speed")
-	fs.BoolVar(&f.view.all, "all", false, "text, md: every breakdown, every point in full, links")
-	fs.BoolVar(&f.view.ascii, "ascii", false, "text: bars of #")
 	fs.StringVar(&f.plot, "plot", "", "also write the figures that fit, as PNG, into this `DIR`")
 	fs.StringVar(&f.trace, "trace", "", "also write all recorded operations: `FILE`.json for Perfetto, .txt or .jsonl")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "csv", "json", "md"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *runFlags) run(cmd *cobra.Command, arg string, eager bool) error {
